@@ -10,6 +10,7 @@ import uvicorn
 from hushfit._pages import rendered
 from hushfit.errors import InvalidArgument
 from hushfit.studio._app import make_app
+from hushfit.studio._connections import PatientProtocol
 from hushfit.studio._settings import Settings
 
 
@@ -38,6 +39,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         token = "" if settings.accounts else f"?token={settings.secret}"
         config = uvicorn.Config(
             make_app(settings),
+            http=PatientProtocol,
             log_level="error",
             access_log=False,  # addresses hold the token
             server_header=False,

@@ -1,9 +1,12 @@
 """What all pages of the studio share."""
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -12,7 +15,8 @@ from hushfit._pages import rendered
 from hushfit.privacy import Ledger
 from hushfit.privacy.ledger import ledger_datasets
 from hushfit.studio._access import Session, session_of
-from hushfit.studio._jobs import Jobs
+from hushfit.studio._assigned import Assigned
+from hushfit.studio._jobs import Jobs, run_hushfit
 from hushfit.studio._settings import Settings
 
 _OWN: Final = files("hushfit.studio").joinpath("static")
@@ -37,10 +41,18 @@ class Studio:
     ----------
     settings : Settings
     jobs : Jobs
+    assigned : Assigned
     """
 
     settings: Settings
     jobs: Jobs
+    assigned: Assigned
+    _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2), repr=False)
+
+    def run(self, arguments: Sequence[str]) -> tuple[int, str]:
+        """A short command; many readers do not start many at a time."""
+        with self._turns:
+            return run_hushfit(arguments, self.settings)
 
     def page(
         self, request: Request, template: str, /, status: int = 200, **values: Any
@@ -57,15 +69,15 @@ class Studio:
             root=self.settings.root,
             pages=_PAGES,
             session=session,
-            here=request.url.path.removeprefix(f"{self.settings.root}/").partition("/")[0],
+            here=request.scope["path"].removeprefix(f"{self.settings.root}/").partition("/")[0],
             csrf="" if session is None else session.csrf,
             may_spend=session is not None and session.may_spend,
             **values,
         )
 
-    def to(self, path: str) -> str:
+    def to(self, path: str, **fields: str) -> str:
         """Address of a page."""
-        return f"{self.settings.root}/{path}"
+        return f"{self.settings.root}/{path}" + (f"?{urlencode(fields)}" if fields else "")
 
     def table(self, request: Request) -> str | None:
         """The table that a page is about: named in the address, or else the first."""
@@ -86,6 +98,10 @@ class Studio:
         if "://" not in place and not Path(place).is_file():
             return []
         return ledger_datasets(place)
+
+    def accounts(self, request: Request) -> dict[str, Ledger]:
+        """All accounts by name, as the person of the session sees them."""
+        return {name: self.account(request, name) for name in self.datasets()}
 
     def account(self, request: Request, dataset: str) -> Ledger:
         """An account, as the person of the session sees it."""

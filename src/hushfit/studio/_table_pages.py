@@ -18,9 +18,9 @@ from hushfit.data.tables import find_tables, sniffed_form, table_batches
 from hushfit.errors import InvalidArgument
 from hushfit.studio._access import form_of
 from hushfit.studio._commands import number
-from hushfit.studio._jobs import message_in, run_hushfit
+from hushfit.studio._jobs import message_in
 from hushfit.studio._schema_form import SchemaForm
-from hushfit.studio._settings import TABLES
+from hushfit.studio._settings import TABLES, UNUSUAL
 from hushfit.studio._studio import Studio
 
 _KINDS = ("categorical", "numeric", "count", "ordinal")
@@ -73,7 +73,7 @@ class TablePages:
                 f"there is a file {name!r} already, and it is not replaced. Rename yours."
             )
         await run_in_threadpool(_stored, file.file, place)
-        return RedirectResponse(self._studio.to(f"table?table={name}"), 303)
+        return RedirectResponse(self._studio.to("table", table=name), 303)
 
     async def draft(self, request: Request) -> Response:
         """Draft a schema with ``hushfit schema``."""
@@ -85,12 +85,10 @@ class TablePages:
         asked = ("--target-kind", kind) if kind in _KINDS else ()
         again = ("--overwrite",) if form.get("again") else ()
         line = ("schema", table, "--target", str(form.get("target", "")), *asked, *again)
-        code, told = await run_in_threadpool(
-            run_hushfit, (*line, "-o", output), studio.settings.folder
-        )
+        code, told = await run_in_threadpool(studio.run, (*line, "-o", output))
         if code:
             raise InvalidArgument(message_in(told))
-        return RedirectResponse(studio.to(f"table?table={table}"), 303)
+        return RedirectResponse(studio.to("table", table=table), 303)
 
     async def save(self, request: Request) -> Response:
         """Save the schema as its form states it."""
@@ -100,7 +98,7 @@ class TablePages:
         path = studio.schema_path(table)
         form = await run_in_threadpool(SchemaForm.read, path)
         write_whole(path, form.changed(fields))
-        return RedirectResponse(studio.to(f"table?table={table}&saved=1"), 303)
+        return RedirectResponse(studio.to("table", table=table, saved="1"), 303)
 
     def plan(self, request: Request) -> Response:
         """Epsilon and what it buys; reads no row."""
@@ -151,7 +149,7 @@ class TablePages:
 def _checked_name(given: str) -> str:
     """Name of an uploaded file, without folders."""
     name = Path(given.replace("\\", "/")).name
-    if not name.isprintable() or name.startswith(".") or not name.endswith(TABLES):
+    if not name.isprintable() or name.startswith(UNUSUAL) or not name.endswith(TABLES):
         raise InvalidArgument(
             f"{name!r} is not the name of a table. Upload a file that ends in one of: "
             f"{', '.join(TABLES)}."
