@@ -145,6 +145,13 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         return _refused("bad input", text, BAD_INPUT, as_json)
     except BrokenPipeError:
         return OK
+    except MemoryError:
+        return _refused(
+            "out of memory",
+            "This needs more memory than there is. Payments that were made stay.",
+            UNEXPECTED,
+            as_json,
+        )
     except Exception as error:
         if os.environ.get("HUSHFIT_TRACEBACK"):
             raise

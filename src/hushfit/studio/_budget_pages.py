@@ -45,7 +45,10 @@ _ACTS: Final[Mapping[str, Callable[[Ledger, Mapping[str, Any]], object]]] = {
     "close": lambda account, form: account.team.close(),
 }
 _OF_PAYMENTS: Final = ("charge", "model", "releases")
-_STAMPS: Final = ("kind", "at", "user", "through", "host", "command", "version", "cost", "unit")
+_SAID: Final = (
+    *("grantee", "person", "from", "to", "epsilon", "delta", "until", "label", "request"),
+    "renewed_by",
+)
 
 
 class BudgetPages:
@@ -134,7 +137,9 @@ def _acts(account: Ledger) -> list[dict[str, Any]]:
             "user": str(entry.body.get("user", "")),
             "kind": entry.kind,
             "what": ", ".join(
-                f"{name} {value}" for name, value in entry.body.items() if name not in _STAMPS
+                f"{name.replace('_', ' ')} {entry.body[name]}"
+                for name in _SAID
+                if name in entry.body
             ),
         }
         for entry in account.team.account.history()

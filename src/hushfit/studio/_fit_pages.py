@@ -53,6 +53,7 @@ class FitPages:
             form=form,
             families=() if form is None else _families(form),
             accounts=[self._account(request, name) for name in names],
+            usual=self._usual_account(table),
             features=FEATURES,
             penalties=PENALTIES,
             key=secrets.token_hex(16),
@@ -156,6 +157,11 @@ class FitPages:
             bool(fields.get("intervals")),
             *(str(fields.get(name, "")).strip() for name in ("features", "penalty", "alpha")),
         )
+
+    def _usual_account(self, table: str | None) -> str:
+        """The account that paid for a table the last time."""
+        paid = (job.dataset for job in self._studio.jobs.all() if job.choice.get("table") == table)
+        return self._studio.assigned.accounts().get(table or "") or next(paid, "")
 
     def _form(self, table: str) -> SchemaForm:
         path = self._studio.schema_path(table)

@@ -14,6 +14,7 @@ import json
 import os
 import queue
 import re
+import resource
 import subprocess
 import sys
 import threading
@@ -73,6 +74,11 @@ class Job:
     step: int = 0
     message: str = ""
     choice: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def short(self) -> str:
+        """Its name with the beginning of its key."""
+        return f"{self.model.partition(self.key)[0]}{self.key[:8]}…"
 
     @property
     def ended(self) -> bool:
@@ -199,7 +205,11 @@ def _lock_of(folder: Path) -> int:
 
 
 def run_hushfit(
-    arguments: Sequence[str], settings: Settings, token: str | None = None, held: int | None = None
+    arguments: Sequence[str],
+    settings: Settings,
+    token: str | None = None,
+    held: int | None = None,
+    most_memory: int | None = None,
 ) -> tuple[int, str]:
     """Run one command line with ``--json``; its exit code and what it printed.
 
@@ -212,6 +222,8 @@ def run_hushfit(
         Of the person who pays.
     held : int, optional
         Lock that it inherits.
+    most_memory : int, optional
+        Bytes after which it is refused more.
 
     Returns
     -------
@@ -220,7 +232,7 @@ def run_hushfit(
     """
     own = {name: value for name, value in os.environ.items() if name != TOKEN_VARIABLE}
     shown = {} if token is None else {TOKEN_VARIABLE: token}
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-m", "hushfit", *arguments, "--json"],
         cwd=settings.folder,
         env={**own, **settings.environment, **shown},
@@ -228,10 +240,13 @@ def run_hushfit(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
-        check=False,
         pass_fds=() if held is None else (held,),
-    )
-    return done.returncode, done.stdout
+    ) as process:
+        if most_memory is not None:
+            # It has not even started Python yet. Files that are mapped do not count.
+            resource.prlimit(process.pid, resource.RLIMIT_DATA, (most_memory, most_memory))
+        output, _ = process.communicate()
+    return process.returncode, output
 
 
 def kind_in(output: str) -> str:

@@ -22,7 +22,10 @@ _REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
 )
-_NO_SCORES = ("rows", "skipped")
+_SCORES = (
+    *("accuracy", "balanced_accuracy", "auc", "pr_auc", "log_loss", "calibration_error"),
+    *("rmse", "mae", "r2", "deviance"),
+)
 _KEY_AT_THE_END = re.compile(r"-([0-9a-f]{8})[0-9a-f]{24}\.json$")
 _MADE = {
     "onnx": ("export", ".onnx", "application/octet-stream"),
@@ -59,6 +62,7 @@ class ModelPages:
             have_pages={name.removesuffix(".html") + ".json" for name in pages},
             tables=list(settings.files()),
             held_out=held_out,
+            scores=[name for name in _SCORES if any(name in m["scores"] for m in described)],
         )
 
     def _scores(self, model: dict[str, Any], table: str) -> dict[str, float]:
@@ -67,11 +71,7 @@ class ModelPages:
             return {}
         code, output = self._studio.run(("evaluate", f"models/{model['name']}", table))
         told = json.loads(output) if code == 0 else {}
-        return {
-            name.replace("_", " "): value
-            for name, value in told.items()
-            if isinstance(value, float) and name not in _NO_SCORES
-        }
+        return {name: told[name] for name in _SCORES if isinstance(told.get(name), float)}
 
     def report(self, request: Request) -> Response:
         """The page about a model, in a sandbox."""

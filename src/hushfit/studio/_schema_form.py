@@ -123,10 +123,9 @@ class SchemaForm:
                 described["target"] = settings
             else:
                 described["columns"][column.name] = settings
-            source = (
-                [f"{_SOURCE}{' '.join(own['source'].split())}"] if own["source"].strip() else []
-            )
-            comments[column.name] = "\n".join([*column.notes, *source])
+            source = _one_line(own["source"])
+            told = [f"{_SOURCE}{source}"] if source else []
+            comments[column.name] = "\n".join([*column.notes, *told])
             if not own["confirmed"]:
                 unconfirmed.append(column.name)
         _set_person(described, str(fields.get("person", "")))
@@ -172,6 +171,11 @@ def _settings(column: ColumnForm, own: dict[str, str]) -> dict[str, Any]:
     if kind == "date" and own["format"].strip():
         changed["format"] = own["format"].strip()
     return {**kept, **changed}
+
+
+def _one_line(text: str) -> str:
+    """A text as a comment can have it."""
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
 
 
 def _markers(text: str) -> list[str | float]:

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -69,7 +70,9 @@ def doorway(settings: Settings, address: str) -> Path:
     -------
     Path
     """
-    place = settings.folder / ".studio" / "open.html"
+    # A studio that is only looked at writes nothing into its folder.
+    own = Path(tempfile.mkdtemp()) if settings.read_only else settings.folder / ".studio"
+    place = own / "open.html"
     place.unlink(missing_ok=True)
     handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

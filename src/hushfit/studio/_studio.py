@@ -1,5 +1,6 @@
 """What all pages of the studio share."""
 
+import os
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -33,6 +34,11 @@ _PAGES: Final = (
 )
 
 
+def _memory() -> int:
+    """Bytes of memory of this machine."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
 @dataclass(frozen=True)
 class Studio:
     """Settings and queue of a studio, and how it answers.
@@ -50,9 +56,13 @@ class Studio:
     _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(2), repr=False)
 
     def run(self, arguments: Sequence[str]) -> tuple[int, str]:
-        """A short command; many readers do not start many at a time."""
+        """A short command.
+
+        Many readers do not start many at a time, and a file that unpacks to much more than it is
+        takes no more than a part of the memory.
+        """
         with self._turns:
-            return run_hushfit(arguments, self.settings)
+            return run_hushfit(arguments, self.settings, most_memory=_memory() // 4)
 
     def page(
         self, request: Request, template: str, /, status: int = 200, **values: Any
