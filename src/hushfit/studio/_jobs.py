@@ -242,7 +242,7 @@ def run_hushfit(
         text=True,
         pass_fds=() if held is None else (held,),
     ) as process:
-        if most_memory is not None:
+        if most_memory is not None and sys.platform == "linux":
             # It has not even started Python yet. Files that are mapped do not count.
             resource.prlimit(process.pid, resource.RLIMIT_DATA, (most_memory, most_memory))
         output, _ = process.communicate()

@@ -221,7 +221,7 @@ def _comments(text: str) -> tuple[list[str], dict[str | None, list[str]]]:
     top: list[str] = []
     found: dict[str | None, list[str]] = {}
     held: list[str] = []
-    for line in text.splitlines():
+    for line in map(str.rstrip, text.split("\n")):  # names may hold other ends of lines
         if line.startswith("#"):
             held.append(line[1:].strip())
             continue
