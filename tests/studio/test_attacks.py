@@ -576,3 +576,21 @@ def test_the_python_of_a_review_runs(client, folder, monkeypatch):
         exec(program, {})
     assert "epsilon=0.1" in out.getvalue()
     assert len(Ledger("ledger.db", dataset="adult").entries) == before + 1
+
+
+def test_particular_options_are_in_the_command_and_strange_ones_refused(client, unspent):
+    asked = {**FIT, "key": "d" * 32, "intervals": "1", "features": "additive"}
+    page = client.ask("GET", f"/fit/review?{urlencode({**asked, 'penalty': 'l1', 'alpha': '.1'})}")
+    line = "--inference --features additive --penalty l1 --alpha .1"
+    assert line in page.text
+    assert "from hushfit.cli import run" in page.text  # the same in Python
+    for field, value in (("features", "x"), ("penalty", "--seed"), ("alpha", "--seed=1")):
+        assert client.ask("GET", f"/fit/review?{urlencode({**asked, field: value})}").status == 400
+
+
+def test_a_fit_with_intervals(client):
+    key = secrets.token_hex(16)
+    client.start_fit(key, epsilon="1", intervals="1")
+    assert "Done." in client.ended(key)
+    report = client.ask("GET", f"/models/adult-logistic-{key}.json/report").text
+    assert "standard error" in report

@@ -359,8 +359,12 @@ def test_pages_load_nothing_from_elsewhere_and_break_no_policy(page):
 
 
 def test_everything_can_be_reached_with_the_keyboard_and_has_a_label(page):
-    for path in ("table?table=train.csv", "plan", "fit?table=train.csv", "budget"):
+    for path in ("table?table=train.csv", "plan", "fit?table=train.csv", "budget", "models"):
         page.go(path)
+        ids = page.browser.execute_script(
+            "return [...document.querySelectorAll('[id]')].map(e => e.id)"
+        )
+        assert len(set(ids)) == len(ids)
         unlabelled = page.browser.execute_script(
             "return [...document.querySelectorAll('input:not([type=hidden]), select, textarea')]"
             ".filter(e => !e.labels.length).map(e => e.name)"

@@ -60,12 +60,7 @@ class FitChoice:
         ):
             if stated and stated not in known:
                 raise InvalidArgument(f"{stated!r} is not {name}: {', '.join(known)}.")
-        if self.alpha and not self.penalty:
-            raise InvalidArgument(
-                f"alpha={self.alpha} is the weight of a penalty, and none was chosen. Choose one, "
-                "or leave alpha empty."
-            )
-        if self.alpha:
+        if self.alpha and self.alpha not in ("auto", "select"):
             number(self.alpha, "alpha")
 
     def output(self, key: str) -> str:
