@@ -12,13 +12,16 @@ import subprocess
 import sys
 import zipfile
 from dataclasses import asdict
+from itertools import takewhile
 from pathlib import Path
+from tempfile import gettempdir
 from urllib.parse import urlencode
 
 import pytest
 import uvicorn
 from _studio import FIT, WAIT, Server, prepare
 
+from _ledgers import forked
 from hushfit import Ledger
 from hushfit.cli import run
 from hushfit.data.schema import (
@@ -30,6 +33,7 @@ from hushfit.data.schema import (
 )
 from hushfit.errors import InvalidArgument
 from hushfit.studio import Settings, _connections, _jobs, doorway
+from hushfit.studio._assigned import Assigned
 from hushfit.studio._schema_form import SchemaForm
 
 EVIL = "http://evil.example"
@@ -508,6 +512,27 @@ print(read(pathlib.Path("/proc/{server.process.pid}/environ")).decode()[:6])
         check=True,
     )
     assert done.stdout.split() == ["403", "False", "closed"]
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_user_may_look_without_the_list_of_fits(tmp_path):
+    """An officer who can read the ledger, and not what belongs to who runs fits."""
+    for parent in takewhile(lambda one: one != Path(gettempdir()), (tmp_path, *tmp_path.parents)):
+        parent.chmod(0o711)  # pytest makes folders for its own user alone
+    os.close(_jobs._lock_of(tmp_path / ".studio"))
+    (tmp_path / ".studio" / "tables.json").write_text('{"t.csv": "adult"}')
+
+    def look(tell):
+        os.setuid(65534)
+        tell(len(_jobs.Jobs(Settings(tmp_path, read_only=True)).all()))
+        tell(Assigned(tmp_path).accounts())
+        try:
+            _jobs.Jobs(Settings(tmp_path))
+        except InvalidArgument as error:
+            tell("--read-only" in str(error))
+
+    with forked(look) as (_, heard):
+        assert heard() == ["0", "{}", "True"]
 
 
 def test_read_only_pages_take_no_form_and_change_nothing(folder, unspent):

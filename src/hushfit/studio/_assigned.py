@@ -6,6 +6,7 @@ it.
 """
 
 import json
+import os
 import threading
 from pathlib import Path
 
@@ -29,7 +30,7 @@ class Assigned:
 
     def accounts(self) -> dict[str, str]:
         """The account of each table that has one."""
-        if not self._path.is_file():
+        if not os.access(self._path, os.R_OK):
             return {}
         stored: dict[str, str] = json.loads(self._path.read_text(encoding="utf-8"))
         return stored

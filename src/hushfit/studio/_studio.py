@@ -90,10 +90,13 @@ class Studio:
         return f"{self.settings.root}/{path}" + (f"?{urlencode(fields)}" if fields else "")
 
     def table(self, request: Request) -> str | None:
-        """The table that a page is about: named in the address, or else the first."""
+        """The table that a page is about: named in the address, or else one with a schema."""
         named = request.query_params.get("table") or self.settings.table
         known = self.settings.files()
-        return named if named in known else next(iter(known), None)
+        if named in known:
+            return named
+        described = (name for name in known if self.schema_path(name).is_file())
+        return next(described, next(iter(known), None))
 
     def schema_path(self, table: str) -> Path:
         """Where the schema of a table is."""
