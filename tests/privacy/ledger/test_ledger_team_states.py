@@ -160,6 +160,7 @@ class TeamMachine(RuleBasedStateMachine):
         for grant in self.lead.team.grants:
             own = self.spent[grant.holder]
             assert grant.tally.count == len(own)
+            assert grant.budget.epsilon <= TOTAL
             assert spent_within(own, grant.budget.epsilon)
 
 
