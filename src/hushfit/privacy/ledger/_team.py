@@ -346,8 +346,8 @@ class Team:
         receiver = self._held(taker)
         smaller = self._ceiling(replace(giver.budget, epsilon=giver.budget.epsilon - part))
         raised = replace(receiver.budget, epsilon=receiver.budget.epsilon + part)
-        self._refuse_above_total(raised)
         changed = self._with(_covering(giver.under(smaller), self.name))
+        self._refuse_above_total(raised)
         return changed._with(receiver.under(self._ceiling(raised)))
 
     def _handed_over(self, grant: Grant, taker: str) -> "Team":
