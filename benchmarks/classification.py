@@ -17,7 +17,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,6 @@ from benchmarks._report import ROOT, machine, markdown, write_between
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
-from hushfit.solvers.wrappers._counted import shrunk_counts
 
 RESULTS = Path(__file__).parent / "results" / "classification.json"
 PAGE, MARKS = ROOT / "docs" / "benchmarks.md", ("<!-- classification -->", "<!-- end -->")
@@ -53,6 +52,7 @@ class Score:
     specificity_at_share: float
     predicted_recall: float  # of the model's own labels
     predicted_specificity: float
+    by_frequencies: float  # log-loss of the frequencies that the fit has counted
 
 
 def score(model: Any, X: Any, y: np.ndarray) -> Score:
@@ -70,6 +70,7 @@ def score(model: Any, X: Any, y: np.ndarray) -> Score:
         float(np.mean(P[y == 0, 1] <= y.mean())) if two else float("nan"),
         float(np.mean(labels[y == 1] == 1)) if two else float("nan"),
         float(np.mean(labels[y == 0] == 0)) if two else float("nan"),
+        float("nan") if model.threshold_ is None else -float(np.log(model.threshold_)[y].mean()),
     )
 
 
@@ -234,40 +235,34 @@ def housing() -> tuple[np.ndarray, np.ndarray]:
 # Parts
 
 
-def penalties() -> list[dict[str, Any]]:
+def penalties(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
     """``auto`` against the other solvers of the library that take the penalty."""
-    rivals = {
-        "prox-newton": ProxNewton(),  # with L1 it is auto itself
+    solvers = {
+        "auto": "auto",
+        "prox-newton": ProxNewton(),
         "prox-newton, 20 steps": ProxNewton(steps=20),
         "proximal-gd": ProximalGradient(),
     }
-    rows = []
-    for name in BINARY:
-        X, y = sets.load(name)
-        for kind in ("l2", "l1"):
-            for alpha in (1e-4, 1e-3, 1e-2):
-                for epsilon in (0.1, 0.3, 1.0, 3.0):
-                    made = {
-                        label: cell(
-                            scores(X, y, epsilon, penalty=kind, alpha=alpha, solver=solver),
-                            "accuracy",
-                            "auc",
-                            "log_loss",
-                        )
-                        for label, solver in {"auto": "auto", **rivals}.items()
-                        if kind == "l2" or label != "prox-newton"
-                    }
-                    rows.append(
-                        {
-                            "set": name,
-                            "penalty": kind,
-                            "alpha": alpha,
-                            "epsilon": epsilon,
-                            "models": made,
-                        }
+    for kind in ("l2", "l1"):
+        used = {label: s for label, s in solvers.items() if (kind, label) != ("l1", "prox-newton")}
+        for alpha in (1e-4, 1e-3, 1e-2):  # with L1, auto is prox-newton itself
+            for epsilon in (0.1, 0.3, 1.0, 3.0):
+                made = {
+                    label: cell(
+                        scores(*table, epsilon, penalty=kind, alpha=alpha, solver=solver),
+                        "accuracy",
+                        "auc",
+                        "log_loss",
                     )
-                    print(name, kind, alpha, epsilon, made["auto"], flush=True)
-    return rows
+                    for label, solver in used.items()
+                }
+                yield {
+                    "set": name,
+                    "penalty": kind,
+                    "alpha": alpha,
+                    "epsilon": epsilon,
+                    "models": made,
+                }
 
 
 def wide() -> list[dict[str, Any]]:
@@ -315,64 +310,44 @@ CHECKS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
-def counted(X: Any, y: np.ndarray, epsilon: float, used: int) -> tuple[list[float], list[float]]:
-    """Log-loss on each fold of the exact frequencies of the classes in the training rows, and of
-    frequencies with the noise of the counts that `auto` releases, over 40 draws.
-    """
-    classes, exact, noisy = int(y.max()) + 1, [], []
-    model = PrivateLogisticRegression(epsilon=epsilon, delta=DELTA)
-    for seed, (train, test) in enumerate(folds(len(y), used)):
-        counts = np.bincount(y[train], minlength=classes)
-        quote = model.quote(len(train), X.shape[1], classes)
-        scale = quote.multipliers["class counts"] * 2**0.5
-        drawn = scale * np.random.default_rng(seed).normal(size=(40, classes))
-        shown = np.array([shrunk_counts(counts + noise, scale) for noise in drawn])
-        shares = shown / shown.sum(axis=1, keepdims=True)
-        exact.append(float(-np.log(np.maximum(counts / len(train), 1e-15))[y[test]].mean()))
-        noisy.append(float(-np.log(shares[:, y[test]]).mean()))
-    return exact, noisy
+def frequencies(y: np.ndarray, used: int) -> float:
+    """Log-loss of the exact frequencies of the classes in the training rows."""
+    found = []
+    for train, test in folds(len(y), used):
+        counts = np.bincount(y[train], minlength=int(y.max()) + 1)
+        found.append(-np.log(np.maximum(counts / len(train), 1e-15))[y[test]].mean())
+    return float(np.mean(found))
 
 
-def against_counted(found: list[Score], noisy: list[float]) -> tuple[float, float]:
-    """How much the log-loss exceeds that of privately counted frequencies, paired over folds."""
-    return mean_and_error([one.log_loss - other for one, other in zip(found, noisy, strict=True)])
+def against_counted(found: list[Score]) -> tuple[float, float]:
+    """How far the log-loss is above that of the frequencies that the same fit has counted."""
+    return mean_and_error([one.log_loss - one.by_frequencies for one in found])
 
 
-def several(
-    tables: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = SEVERAL,
-) -> list[dict[str, Any]]:
-    """Small tables are fitted on all five folds, several times."""
-    rows = []
-    for name, made_by in tables.items():
-        X, y = made_by()
-        draws = min(CELLS_OF_ALL_DRAWS // X.size, MOST_DRAWS)
-        used, draws = (FOLDS, draws) if draws else (USED_FOLDS, 1)
-        for epsilon in (0.1, 0.3, 1.0, 3.0):
-            found = {
-                label: mean_of_draws(
-                    [scores(X, y, epsilon, used, draw, solver=solver) for draw in range(draws)]
-                )
-                for label, solver in {
-                    "auto": "auto",
-                    "without temperature": WhitenedGradientDescent(),
-                }.items()
-            }
-            made = {label: cell(one, "accuracy", "log_loss") for label, one in found.items()}
-            exact, noisy = counted(X, y, epsilon, used)
-            rows.append(
-                {
-                    "set": name,
-                    "epsilon": epsilon,
-                    "folds": used,
-                    "draws": draws,
-                    "models": made,
-                    "frequencies": statistics.fmean(exact),
-                    "counted": statistics.fmean(noisy),
-                    "against counted": against_counted(found["auto"], noisy),
-                }
-            )
-            print(rows[-1], flush=True)
-    return rows
+def several(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
+    """Small tables are fitted on all five folds, several times; without temperature once."""
+    X, y = table
+    draws = min(CELLS_OF_ALL_DRAWS // X.size, MOST_DRAWS)
+    used, draws = (FOLDS, draws) if draws else (USED_FOLDS, 1)
+    for epsilon in (0.1, 0.3, 1.0, 3.0):
+        # The threshold changes no probability; with it the model keeps the counted frequencies.
+        found = mean_of_draws(
+            [scores(X, y, epsilon, used, draw, threshold="balanced") for draw in range(draws)]
+        )
+        plain = scores(X, y, epsilon, used, solver=WhitenedGradientDescent())
+        yield {
+            "set": name,
+            "epsilon": epsilon,
+            "folds": used,
+            "draws": draws,
+            "models": {
+                "auto": cell(found, "accuracy", "log_loss"),
+                "without temperature": cell(plain, "accuracy", "log_loss"),
+            },
+            "frequencies": frequencies(y, used),
+            "counted": summary(found, "by_frequencies")[0],
+            "against counted": against_counted(found),
+        }
 
 
 MEASURES = (
@@ -414,13 +389,33 @@ def rare() -> list[dict[str, Any]]:
 
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    "penalties": penalties,
     "wide": wide,
-    "several": several,
-    "several-check": lambda: several(CHECKS),
     "slope": slope,
     "rare": rare,
 }
+
+
+# Parts that are measured table by table.
+BY_TABLE: dict[
+    str, tuple[Callable[..., Iterator[dict[str, Any]]], dict[str, Callable[[], Any]]]
+] = {
+    "penalties": (penalties, {name: partial(sets.load, name) for name in BINARY}),
+    "several": (several, SEVERAL),
+    "several-check": (several, CHECKS),
+}
+
+
+def of_tables(part: str, only: list[str]) -> list[dict[str, Any]]:
+    """Tables whose name contains one of some texts, or all; others keep what is stored."""
+    measure, tables = BY_TABLE[part]
+    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
+    for row in stored().get(part, {}).get("rows", []):
+        rows[row["set"]].append(row)
+    for name, made_by in tables.items():
+        if not only or any(text in name for text in only):
+            rows[name] = list(measure(name, made_by()))
+            print(*rows[name], sep="\n", flush=True)
+    return [row for of_table in rows.values() for row in of_table]
 
 
 # Page
@@ -430,13 +425,8 @@ def shown(value: tuple[float, float], digits: int = 4) -> str:
     return f"{value[0]:.{digits}f} ± {value[1]:.{digits}f}"
 
 
-EARLIER = "auto before"  # the rule before it had a floor of the clipping norm, where stored
-
-
-def triple(model: dict[str, Any] | None) -> str:
+def triple(model: dict[str, Any]) -> str:
     """Accuracy, AUC and log-loss."""
-    if model is None:
-        return "-"
     return " / ".join(
         f"{model[measure][0]:.{digits}f}"
         for measure, digits in (("accuracy", 4), ("auc", 3), ("log_loss", 3))
@@ -447,26 +437,24 @@ def penalties_table(rows: list[dict[str, Any]]) -> str:
     """The lead of ``auto`` in accuracy over the best rival, which may differ from cell to cell."""
     body = []
     for row in rows:
-        models = row["models"]
-        rivals = {name: model for name, model in models.items() if name not in ("auto", EARLIER)}
-        best = max(rivals, key=lambda name: rivals[name]["accuracy"][0]) if rivals else None
-        lead = "-"
-        if best is not None:
-            difference = models["auto"]["accuracy"][0] - rivals[best]["accuracy"][0]
-            lead = f"**{difference:+.4f}**" if difference < -0.003 else f"{difference:+.4f}"
+        rivals = dict(row["models"])
+        own = rivals.pop("auto")
+        best = max(rivals, key=lambda name: rivals[name]["accuracy"][0])
+        difference = own["accuracy"][0] - rivals[best]["accuracy"][0]
+        lead = f"**{difference:+.4f}**" if difference < -0.003 else f"{difference:+.4f}"
         body.append(
             [
                 row["set"],
                 row["penalty"],
                 f"{row['alpha']:g}",
                 f"{row['epsilon']:g}",
-                triple(models["auto"]),
-                triple(models.get(EARLIER)),
-                "-" if best is None else f"{triple(rivals[best])} ({best})",
+                triple(own),
+                f"{own['accuracy'][1]:.4f}",
+                f"{triple(rivals[best])} ({best})",
                 lead,
             ]
         )
-    head = ["set", "penalty", "alpha", "epsilon", "auto", "auto before", "best other", "lead"]
+    head = ["set", "penalty", "alpha", "epsilon", "auto", "s.e. of accuracy", "best other", "lead"]
     return markdown(head, body)
 
 
@@ -489,23 +477,27 @@ def wide_table(rows: list[dict[str, Any]]) -> str:
 
 
 def several_table(rows: list[dict[str, Any]]) -> str:
-    body = [
-        [
-            row["set"],
-            f"{row['epsilon']:g}",
-            str(row["folds"] * row["draws"]),
-            f"{row['models']['auto']['accuracy'][0]:.3f}",
-            f"{row['models']['without temperature']['accuracy'][0]:.3f}",
-            shown(row["models"]["auto"]["log_loss"], 3),
-            f"{row['models']['without temperature']['log_loss'][0]:.3f}",
-            f"{row['frequencies']:.3f}",
-            f"{row['counted']:.3f}",
-            "{:+.4f} ± {:.4f}".format(*row["against counted"]),
-        ]
-        for row in rows
-    ]
+    """Rows that do not tell the number of draws are older: a star. They have one, on two folds."""
+    body = []
+    for row in rows:
+        auto, plain = row["models"]["auto"], row["models"]["without temperature"]
+        lead, error = row.get("against counted", (auto["log_loss"][0] - row["counted"], None))
+        body.append(
+            [
+                row["set"] if "draws" in row else f"{row['set']} *",
+                f"{row['epsilon']:g}",
+                str(row.get("folds", USED_FOLDS) * row.get("draws", 1)),
+                f"{auto['accuracy'][0]:.3f}",
+                f"{plain['accuracy'][0]:.3f}",
+                shown(auto["log_loss"], 3),
+                f"{plain['log_loss'][0]:.3f}",
+                f"{row['frequencies']:.3f}",
+                f"{row['counted']:.3f}",
+                f"{lead:+.3f}" if error is None else f"{lead:+.4f} ± {error:.4f}",
+            ]
+        )
     head = ["table", "epsilon", "fits", "accuracy", "without", "log-loss", "without"]
-    return markdown([*head, "class frequencies", "counted privately", "auto less counted"], body)
+    return markdown([*head, "class frequencies", "counted privately", "log-loss less that"], body)
 
 
 def slope_table(rows: list[dict[str, Any]]) -> str:
@@ -562,12 +554,18 @@ def write_page() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=[])
+    parser.add_argument("--parts", nargs="*", choices=[*BY_TABLE, *PARTS], default=[])
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[],
+        help="of penalties and several classes: tables whose name contains one of these",
+    )
     parser.add_argument("--write-page", action="store_true")
     given = parser.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     for name in given.parts:
-        rows = PARTS[name]()
+        rows = of_tables(name, given.only) if name in BY_TABLE else PARTS[name]()
         kept = {**stored(), name: {"machine": machine(), "rows": rows}}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     if given.write_page:
