@@ -408,14 +408,15 @@ BY_TABLE: dict[
 def of_tables(part: str, only: list[str]) -> list[dict[str, Any]]:
     """Tables whose name contains one of some texts, or all; others keep what is stored."""
     measure, tables = BY_TABLE[part]
-    rows: dict[str, list[dict[str, Any]]] = {name: [] for name in tables}
-    for row in stored().get(part, {}).get("rows", []):
-        rows[row["set"]].append(row)
+    rows: dict[str, list[dict[str, Any]]] = {}
     for name, made_by in tables.items():
         if not only or any(text in name for text in only):
             rows[name] = list(measure(name, made_by()))
             print(*rows[name], sep="\n", flush=True)
-    return [row for of_table in rows.values() for row in of_table]
+    kept = stored().get(part, {}).get("rows", [])  # read late: others may have been measured
+    for name in tables:
+        rows.setdefault(name, [row for row in kept if row["set"] == name])
+    return [row for name in tables for row in rows[name]]
 
 
 # Page
