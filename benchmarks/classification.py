@@ -426,8 +426,13 @@ def shown(value: tuple[float, float], digits: int = 4) -> str:
     return f"{value[0]:.{digits}f} ± {value[1]:.{digits}f}"
 
 
-def triple(model: dict[str, Any]) -> str:
+EARLIER = "auto before"  # the rule before it had a floor of the clipping norm, where stored
+
+
+def triple(model: dict[str, Any] | None) -> str:
     """Accuracy, AUC and log-loss."""
+    if model is None:
+        return "-"
     return " / ".join(
         f"{model[measure][0]:.{digits}f}"
         for measure, digits in (("accuracy", 4), ("auc", 3), ("log_loss", 3))
@@ -438,24 +443,26 @@ def penalties_table(rows: list[dict[str, Any]]) -> str:
     """The lead of ``auto`` in accuracy over the best rival, which may differ from cell to cell."""
     body = []
     for row in rows:
-        rivals = dict(row["models"])
-        own = rivals.pop("auto")
-        best = max(rivals, key=lambda name: rivals[name]["accuracy"][0])
-        difference = own["accuracy"][0] - rivals[best]["accuracy"][0]
-        lead = f"**{difference:+.4f}**" if difference < -0.003 else f"{difference:+.4f}"
+        models = row["models"]
+        rivals = {name: model for name, model in models.items() if name not in ("auto", EARLIER)}
+        best = max(rivals, key=lambda name: rivals[name]["accuracy"][0]) if rivals else None
+        lead = "-"
+        if best is not None:
+            difference = models["auto"]["accuracy"][0] - rivals[best]["accuracy"][0]
+            lead = f"**{difference:+.4f}**" if difference < -0.003 else f"{difference:+.4f}"
         body.append(
             [
                 row["set"],
                 row["penalty"],
                 f"{row['alpha']:g}",
                 f"{row['epsilon']:g}",
-                triple(own),
-                f"{own['accuracy'][1]:.4f}",
-                f"{triple(rivals[best])} ({best})",
+                triple(models["auto"]),
+                triple(models.get(EARLIER)),
+                "-" if best is None else f"{triple(rivals[best])} ({best})",
                 lead,
             ]
         )
-    head = ["set", "penalty", "alpha", "epsilon", "auto", "s.e. of accuracy", "best other", "lead"]
+    head = ["set", "penalty", "alpha", "epsilon", "auto", "auto before", "best other", "lead"]
     return markdown(head, body)
 
 
@@ -498,7 +505,7 @@ def several_table(rows: list[dict[str, Any]]) -> str:
             ]
         )
     head = ["table", "epsilon", "fits", "accuracy", "without", "log-loss", "without"]
-    return markdown([*head, "class frequencies", "counted privately", "log-loss less that"], body)
+    return markdown([*head, "class frequencies", "counted privately", "log-loss minus that"], body)
 
 
 def slope_table(rows: list[dict[str, Any]]) -> str:
