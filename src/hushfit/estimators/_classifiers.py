@@ -58,6 +58,7 @@ from hushfit.estimators._linear import (
     types_of,
     validated_rows,
 )
+from hushfit.estimators._little_data import warn_of_few_for_classes
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
@@ -184,6 +185,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         prepared = self.prepare(X, y, groups)
         if self.inference:
             require_feasible(prepared.problem, budget, self.cov_type)
+        else:
+            warn_of_few_for_classes(prepared.problem, budget)
         fit = private_fit(
             prepared.source,
             prepared.problem,
@@ -296,6 +299,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(n_units, n_features, n_classes, unit, feature_map)
         budget = Budget(self.epsilon, self.delta)
+        if not self.inference:
+            warn_of_few_for_classes(problem, budget)
         return quote_for(problem, self.chosen_solver(problem, budget), budget)
 
     def chosen_solver(self, problem: Problem, budget: Budget) -> Any:

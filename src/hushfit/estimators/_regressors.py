@@ -19,12 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, RecordScaling, SignedBounds, as_source, scaling_of
-from hushfit.errors import (
-    InvalidArgument,
-    MissingBoundsWarning,
-    PrivacyLeakWarning,
-    TooLittleDataWarning,
-)
+from hushfit.errors import InvalidArgument, MissingBoundsWarning, PrivacyLeakWarning
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
     columns_of,
@@ -52,6 +47,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
+from hushfit.estimators._little_data import warn_of_few_for_numbers
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
@@ -61,13 +57,7 @@ from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL
 from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
-from hushfit.solvers import (
-    MAX_MATRIX_COLUMNS,
-    SOLVERS,
-    WhitenedLeastSquares,
-    WhitenedPoisson,
-    units_needed,
-)
+from hushfit.solvers import MAX_MATRIX_COLUMNS, SOLVERS, WhitenedLeastSquares, WhitenedPoisson
 from hushfit.unit import ROW, PrivacyUnit
 
 _CHOSEN = ("auto", "select")
@@ -308,7 +298,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         if self.inference:
             require_feasible(problem, budget, self.cov_type)
         elif bounded and not self._features_are_public:
-            _warn_of_little_data(problem, budget)
+            warn_of_few_for_numbers(problem, budget)
         terms = self._terms(budget, settled.scaling)
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
         if self.inference:
@@ -419,7 +409,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         feature_map = self.feature_map(n_units, columns)
         problem = self._problem(settled, n_units, n_features, unit, None, feature_map)
         if settled.scaling is RecordScaling.BOUNDED and not self._features_are_public:
-            _warn_of_little_data(problem, budget)
+            warn_of_few_for_numbers(problem, budget)
         return quote_for(problem, settled.solver, budget)
 
     def _problem(
@@ -617,21 +607,6 @@ def _stored(budget: Budget) -> type[np.floating[Any]]:
     Entries are off by less than 1e-7 of their range, far below what noise hides.
     """
     return np.float32 if budget.is_private else np.float64
-
-
-def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
-    """Say before anything is spent that nothing can be learnt; from public numbers alone."""
-    needed = units_needed(budget, problem.dimension, isinstance(problem.loss, Poisson))
-    if problem.n_units >= needed:
-        return
-    warnings.warn(
-        f"{problem.n_units} {problem.privacy_unit.plural} with {problem.n_features} columns are "
-        f"too few at epsilon={budget.epsilon:g} and delta={budget.delta:g}: noise hides most of "
-        "what they tell, and predictions may be worse than one number for all. Use at least "
-        f"{needed} {problem.privacy_unit.plural} or a larger epsilon. Nothing has been spent yet.",
-        TooLittleDataWarning,
-        stacklevel=3,
-    )
 
 
 class _PrivateLinearRegressor(_PrivateRegressor):
