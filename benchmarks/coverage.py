@@ -75,7 +75,7 @@ def grid() -> list[Cell]:
     ]
     special = [
         Cell("logistic", 10_000, d, epsilon, design)
-        for design in ("rare columns", "prevalence 5 %", "misspecified")
+        for design in ("rare columns", "even indicators", "prevalence 5 %", "misspecified")
         for d in (3, 10)
         for epsilon in (1.0, 3.0)
     ]
@@ -104,6 +104,8 @@ def columns(cell: Cell, n: int, rng: np.random.Generator) -> np.ndarray:
         for k, j in enumerate(range(1, cell.d, 2)):
             X[:, j] = np.where(rng.random(n) < PREVALENCES[k % 4], 1.0, -1.0)
         return X
+    if cell.design == "even indicators":
+        return np.where(rng.random((n, cell.d)) < 0.5, 1.0, -1.0)
     Z = rng.normal(size=(n, cell.d))
     for j in range(1, cell.d):
         Z[:, j] = 0.6 * Z[:, j - 1] + 0.8 * Z[:, j]

@@ -51,6 +51,7 @@ from hushfit.solvers.inference._covariance import (
 from hushfit.solvers.inference._feasible import least_units
 from hushfit.solvers.inference._metric import (
     Seen,
+    farthest_square,
     longer_reach,
     squared_reach,
     total_curvature,
@@ -229,7 +230,7 @@ class _Path:
         if means is None and not keeps_unit:
             self.unit = _residual_unit(moments, self.unit)
         if not keeps_metric:
-            self.images = whitened(seen, self.images, self.problem.constant, self.longest)
+            self.images = whitened(seen, self.images, self.problem.constant)
         self.w = self._posterior_mean()
 
     def lengthen_reach(
@@ -248,7 +249,7 @@ class _Path:
             spread = max(float(np.trace(moments.spread)), moments.spread_noise)
             scale = spread / max(float(np.trace(moments.curvature)), 1e-300)
             added /= scale * (family.unit / score_family(self.problem.loss, self.unit).unit) ** 2
-        most = (self.longest * float(np.linalg.norm(self.images, 2))) ** 2
+        most = farthest_square(self.images, self.problem.constant)
         self._longer = max(1.0, min(longer_reach(added, seen.edge / reached, robust), most))
 
     def _newton_step(self, look: Look) -> None:
