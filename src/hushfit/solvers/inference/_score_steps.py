@@ -88,10 +88,13 @@ class ScoreSteps:
     robust : bool, default=False
         Whether the model may be wrong. Then the weights of records change what is estimated, and
         they are evener, at the price of more noise.
+    even_weights : bool, default=False
+        Whether all records of the box weigh the same in the last looks, whatever noise that takes.
     """
 
     shares: tuple[float, ...] = _SHARES
     robust: bool = False
+    even_weights: bool = False
 
     takes_constraint = False
     scaling: ClassVar[RecordScaling] = RecordScaling.BOUNDED
@@ -137,6 +140,8 @@ class ScoreSteps:
             if number == free:
                 share = sum(self.shares[-POOLED:]) / self.shares[number - 1]
                 path.lengthen_reach(moments, query.family, share, self.robust)
+                if self.even_weights:
+                    path.reach_all()
             if number < len(self.shares):
                 yield Iterate(path.w, weight=0.0)
         yield Iterate(self._covariance(problem, path.looks, COVARIANCES[0]).w)
@@ -251,6 +256,10 @@ class _Path:
             added /= scale * (family.unit / score_family(self.problem.loss, self.unit).unit) ** 2
         most = farthest_square(self.images, self.problem.constant)
         self._longer = max(1.0, min(longer_reach(added, seen.edge / reached, robust), most))
+
+    def reach_all(self) -> None:
+        """From now on let all records of the box have full weight."""
+        self._longer = max(1.0, farthest_square(self.images, self.problem.constant))
 
     def _newton_step(self, look: Look) -> None:
         """Without noise records keep their weights, and there is no prior."""
