@@ -8,6 +8,7 @@ import statsmodels.api as sm
 from scipy.special import expit
 from scipy.stats import norm
 
+from hushfit import PrivatePoissonRegressor
 from hushfit.data import RecordScaling, as_source
 from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
 from hushfit.estimators._inference import About, Inference, Parts, inference_of, require_feasible
@@ -81,20 +82,25 @@ def test_without_noise_estimates_and_robust_errors_are_those_of_statsmodels(fami
     assert ours.pvalue == pytest.approx(float(theirs.pvalue), rel=1e-5)
 
 
-def test_without_noise_model_errors_of_logistic_regression_are_those_of_statsmodels():
-    X, y = rows("logistic", 400)
-    found = inference("logistic", X, y, Budget(math.inf, 1e-6))
-    model = sm.Logit((y > 0).astype(float), sm.add_constant(X)).fit(disp=0, tol=1e-12)
+@pytest.mark.parametrize("family", LOSSES)
+def test_without_noise_model_errors_are_those_of_statsmodels(family):
+    X, y = rows(family, 400)
+    found = inference(family, X, y, Budget(math.inf, 1e-6))
+    kind = {"linear": sm.OLS, "logistic": sm.Logit, "counts": sm.Poisson}[family]
+    settings = {} if family == "linear" else {"disp": 0, "tol": 1e-12}
+    model = kind((y > 0) + 0.0 if family == "logistic" else y, sm.add_constant(X)).fit(**settings)
     np.testing.assert_allclose(found.params, model.params, rtol=1e-6)
     np.testing.assert_allclose(found.bse, model.bse, rtol=1e-6)
+    np.testing.assert_allclose(found.zvalues, model.tvalues, rtol=1e-6)
 
 
-def test_without_noise_model_errors_of_least_squares_are_those_of_maximum_likelihood():
-    X, y = rows("linear", 400)
-    found = inference("linear", X, y, Budget(math.inf, 1e-6))
-    model = sm.OLS(y, sm.add_constant(X)).fit()
-    # Statsmodels divides the squares of the residuals by n - p.
-    np.testing.assert_allclose(found.bse, model.bse * math.sqrt(396 / 400), rtol=1e-6)
+def test_without_noise_clipped_counts_have_a_dispersion_of_their_own():
+    """Counts clipped to 2 vary less than Poisson counts of their means do."""
+    X, y = rows("counts", 4000)
+    model = PrivatePoissonRegressor(
+        max_count=2, epsilon=math.inf, feature_bounds=(-1, 1), inference=True
+    ).fit(X, y)
+    np.testing.assert_allclose(model.bse_, np.sqrt(np.diag(model.cov_params("robust"))), rtol=0.1)
 
 
 @pytest.mark.parametrize(("family", "n"), [("logistic", 2000), ("linear", 2000), ("counts", 6000)])

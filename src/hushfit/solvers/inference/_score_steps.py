@@ -46,6 +46,7 @@ from hushfit.solvers.inference._covariance import (
     Look,
     covariance,
     left_out,
+    model_scale,
     pooled,
 )
 from hushfit.solvers.inference._feasible import least_units
@@ -163,8 +164,8 @@ class ScoreSteps:
         return self._covariance(problem, looks, kind)
 
     def _covariance(self, problem: Problem, looks: Sequence[Look], kind: str) -> Covariance:
-        dispersed = score_family(problem.loss).dispersed
-        return covariance(pooled(looks[-POOLED:]), kind, dispersed, problem.constant)
+        look = pooled(looks[-POOLED:])
+        return covariance(look, kind, model_scale(look, problem), problem.constant)
 
 
 def require_inference(problem: Problem) -> None:
