@@ -53,6 +53,7 @@ class Cell:
     population: str
     n: int
     epsilon: float
+    even_weights: bool = False
 
     @property
     def name(self) -> str:
@@ -156,7 +157,8 @@ def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> tuple[Inference
     source = as_source(rows.X, rows.y, scaled_labels=True, scaling=scaling, persons=persons)
     problem = problem_of(cell, rows.X.shape[1], source.n_units, source.privacy_unit)
     terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
-    fit = private_fit(source, problem, ScoreSteps(robust=True), terms)
+    solver = ScoreSteps(robust=True, even_weights=cell.even_weights)
+    fit = private_fit(source, problem, solver, terms)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
     about = About(names, "robust", cell.name, LINKS[cell.family], np.zeros(len(names)))
     found = inference_of(fit, problem, in_units, about)
@@ -213,12 +215,18 @@ def errors_without_privacy(cell: Cell) -> np.ndarray:
 def grid() -> list[Cell]:
     names = [*POPULATIONS, PERSONS]
     sizes = {PERSONS: (4000, 10_000)}
-    return [
+    cells = [
         Cell(name, n, epsilon)
         for name in names
         for n in sizes.get(name, (5000, 20_000))
         for epsilon in (0.3, 1.0, 3.0)
     ]
+    even = [
+        Cell(name, 20_000, epsilon, even_weights=True)
+        for name in ("Adult: hours", "kddcup99: bytes sent")
+        for epsilon in (1.0, 3.0)
+    ]
+    return cells + even
 
 
 def refused(cell: Cell) -> int | None:
@@ -272,6 +280,7 @@ def summaries() -> list[dict]:
                 "none": 1 - len(seen) / len(outcomes),
                 "coverage": _share(seen, "covered"),
                 "ordinary": _share(seen, "ordinary"),
+                "error": _error(seen, "ordinary"),
                 "together": float(np.mean([one["together"] for one in seen])),
                 "width": float(np.median([one["width"] for one in seen])),
             }
@@ -284,19 +293,24 @@ def _share(seen: list[dict], kind: str) -> float:
     return float(np.mean(np.concatenate([one.get(kind, []) for one in seen])))
 
 
+def _error(seen: list[dict], kind: str) -> float:
+    shares = [np.mean(one[kind]) for one in seen]
+    return float(np.std(shares) / math.sqrt(len(shares)))
+
+
 def table(lines: list[dict]) -> str:
     head = ["population", "rows or persons", "epsilon", "coverage", "of the weighted coefficient"]
     head += ["all at once", "width / without privacy", "replications"]
     rows = []
     for line in lines:
-        name, n, epsilon = line["cell"]
-        first = [name, f"{n:,}", f"{epsilon:g}"]
+        name, n, epsilon, even = line["cell"]
+        first = [f"{name}, even weights" if even else name, f"{n:,}", f"{epsilon:g}"]
         if line["needed"] is not None:
             rows.append([*first, f"refused: needs {line['needed']:,}", "", "", "", ""])
             continue
         note = f" ({line['none']:.0%} none)" if line["none"] else ""
         shown = [
-            f"{line['ordinary']:.3f}{note}",
+            f"{line['ordinary']:.3f} ± {line['error']:.3f}{note}",
             f"{line['coverage']:.3f}",
             f"{line['together']:.3f}",
         ]

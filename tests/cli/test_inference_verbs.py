@@ -112,8 +112,8 @@ def test_without_noise_the_streamed_fit_is_that_of_statsmodels(targets):
     X = np.column_stack([np.ones(len(ages)), ages, ward == "b", ward == "c"])
     y, kept = np.array(table["ill"]) == "yes", ward != "z"
     plain = sm.Logit(y[kept].astype(float), X[kept].astype(float)).fit(disp=0, tol=1e-12)
-    np.testing.assert_allclose(found.params, plain.params, rtol=1e-4)
-    np.testing.assert_allclose(found.bse, plain.bse, rtol=1e-4)
+    np.testing.assert_allclose(found.params, plain.params, rtol=1e-6)
+    np.testing.assert_allclose(found.bse, plain.bse, rtol=1e-6)
 
 
 def test_persons_are_clusters_on_the_command_line(targets):
