@@ -19,15 +19,14 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks._kept import keep, kept, store
+from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
 from hushfit.data import RecordScaling, as_source
-from hushfit.estimators._inference import About, inference_of
-from hushfit.estimators._private_fit import private_fit
+from hushfit.estimators._inference import About, Inference, inference_of
 from hushfit.losses import LeastSquares, Logistic, Loss, Poisson
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
-from hushfit.release import Randomness, Terms
 from hushfit.solvers.inference import ScoreSteps, least_units
 
 DELTA, LEVEL, FIRST = 1e-6, 0.95, 10_000
@@ -129,24 +128,29 @@ def targets(cell: Cell, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.minimum(rng.poisson(rate), MOST_COUNT).astype(float)
 
 
-def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int):
-    problem = Problem(
-        LOSSES[cell.family],
-        Zero(),
-        len(X),
-        cell.d,
-        Relation.REPLACE_ONE,
-        scaling=RecordScaling.BOUNDED,
-    )
+def problem_of(cell: Cell, n: int) -> Problem:
+    scaling = RecordScaling.BOUNDED
+    return Problem(LOSSES[cell.family], Zero(), n, cell.d, Relation.REPLACE_ONE, scaling=scaling)
+
+
+@cache
+def fits(cell: Cell, n: int, epsilon: float) -> ManyFits:
+    solver = ScoreSteps(robust=cell.design == "misspecified")
+    return ManyFits(problem_of(cell, n), solver, Budget(epsilon, DELTA))
+
+
+def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int) -> Inference:
     source = as_source(X, y, scaled_labels=True, scaling=RecordScaling.BOUNDED)
-    terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
-    wrong = cell.design == "misspecified"
-    fit = private_fit(source, problem, ScoreSteps(robust=wrong), terms)
+    many = fits(cell, len(X), epsilon)
     names, link = [f"x{j}" for j in range(cell.d)], LINKS[cell.family]
-    about = About(names, "robust" if wrong else "model", cell.name, link, np.zeros(cell.d))
-    return problem, inference_of(
-        fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), about
-    )
+    kind = "robust" if cell.design == "misspecified" else "model"
+    about = About(names, kind, cell.name, link, np.zeros(cell.d))
+    return inference_of(many.fit(source, seed), many.problem, in_units, about)
+
+
+def in_units(w: np.ndarray) -> np.ndarray:
+    """Weights of records, the intercept last, as an intercept and coefficients."""
+    return np.append(w[-1] * math.sqrt(0.5), w[:-1])
 
 
 @cache
@@ -156,7 +160,7 @@ def truth(cell: Cell) -> np.ndarray:
         return coefficients(cell)
     rng = np.random.default_rng(12345)
     X = columns(cell, 1_000_000, rng)
-    return np.asarray(fitted(cell, X, targets(cell, X, rng), math.inf, 0)[1].params)
+    return np.asarray(fitted(cell, X, targets(cell, X, rng), math.inf, 0).params)
 
 
 @cache
@@ -166,7 +170,7 @@ def errors_without_privacy(cell: Cell) -> np.ndarray:
     for number in range(_PLAIN):
         rng = np.random.default_rng([number, cell.n, cell.d])
         X = columns(cell, cell.n, rng)
-        found.append(fitted(cell, X, targets(cell, X, rng), math.inf, 0)[1].bse)
+        found.append(fitted(cell, X, targets(cell, X, rng), math.inf, 0).bse)
     return np.mean(found, axis=0)
 
 
@@ -175,7 +179,7 @@ def replication(cell: Cell, number: int, goal: np.ndarray, plain: np.ndarray) ->
     rng = np.random.default_rng([number, cell.n, cell.d, round(100 * cell.epsilon)])
     X = columns(cell, cell.n, rng)
     y = targets(cell, X, rng)
-    found = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
+    found = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))
     if found.verdict == "none":
         return None
     ends, together = found.conf_int(LEVEL), found.conf_int(LEVEL, simultaneous=True)
@@ -194,15 +198,7 @@ def replication(cell: Cell, number: int, goal: np.ndarray, plain: np.ndarray) ->
 
 def refused(cell: Cell) -> int | None:
     """The number of rows that are needed, if these are too few."""
-    problem = Problem(
-        LOSSES[cell.family],
-        Zero(),
-        cell.n,
-        cell.d,
-        Relation.REPLACE_ONE,
-        scaling=RecordScaling.BOUNDED,
-    )
-    needed = least_units(problem, Budget(cell.epsilon, DELTA))
+    needed = least_units(problem_of(cell, cell.n), Budget(cell.epsilon, DELTA))
     return needed if needed > cell.n else None
 
 

@@ -24,16 +24,15 @@ from scipy.special import expit
 
 from benchmarks import sets
 from benchmarks._kept import keep, kept, store
+from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
-from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE
+from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE, in_units
 from hushfit.data import RecordScaling, as_source, persons_of
 from hushfit.datasets import load_adult
 from hushfit.estimators._inference import About, Inference, inference_of
-from hushfit.estimators._private_fit import private_fit
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
-from hushfit.release import Randomness, Terms
 from hushfit.solvers.inference import ScoreSteps, least_units
 from hushfit.unit import PrivacyUnit
 
@@ -149,6 +148,12 @@ def sample(cell: Cell, rng: np.random.Generator) -> Rows:
     return Rows(whole.X[chosen], whole.y[chosen])
 
 
+@cache
+def fits(cell: Cell, problem: Problem, epsilon: float) -> ManyFits:
+    solver = ScoreSteps(robust=True, even_weights=cell.even_weights)
+    return ManyFits(problem, solver, Budget(epsilon, DELTA))
+
+
 def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> tuple[Inference, np.ndarray]:
     """The inference of a fit, and the metric of its last look."""
     unit = PrivacyUnit.person("mean", None)
@@ -156,18 +161,11 @@ def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> tuple[Inference
     scaling = RecordScaling.BOUNDED
     source = as_source(rows.X, rows.y, scaled_labels=True, scaling=scaling, persons=persons)
     problem = problem_of(cell, rows.X.shape[1], source.n_units, source.privacy_unit)
-    terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
-    solver = ScoreSteps(robust=True, even_weights=cell.even_weights)
-    fit = private_fit(source, problem, solver, terms)
+    fit = fits(cell, problem, epsilon).fit(source, seed)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
     about = About(names, "robust", cell.name, LINKS[cell.family], np.zeros(len(names)))
     found = inference_of(fit, problem, in_units, about)
     return found, fit.transcript[-1].query.A
-
-
-def in_units(w: np.ndarray) -> np.ndarray:
-    """Weights of records, the intercept last, as an intercept and coefficients."""
-    return np.append(w[-1] * CONSTANT, w[:-1])
 
 
 def weighted(cell: Cell, rows: Rows, metric: np.ndarray) -> np.ndarray:

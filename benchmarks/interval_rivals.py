@@ -147,7 +147,7 @@ def replication(cell: Cell, number: int) -> dict:
     Z, goal = np.column_stack([np.ones(cell.n), X]), coefficients(cell)
     mu, found = gaussian_mu(cell.epsilon, DELTA), {}
     plain = errors_without_privacy(cell)
-    own = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
+    own = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))
     if own.verdict != "none":
         found[OURS] = own.params, own.bse
     if cell.family == "linear":

@@ -419,8 +419,8 @@ class Inference:
         if self.verdict == "none" or not self.hidden.any():
             return said
         return (
-            f"{said} None for {', '.join(self._hidden_names)}: noise hides what the rows say about "
-            f"it, as it does for collinear columns and levels without rows. {_REMEDY}"
+            f"{said} None for {', '.join(self._hidden_names)}: noise hides what the rows say there, "
+            f"as it does for collinear columns and levels without rows. {_REMEDY}"
         )
 
     @property
