@@ -419,7 +419,7 @@ class Inference:
         if self.verdict == "none" or not self.hidden.any():
             return said
         return (
-            f"{said} None for {', '.join(self._hidden_names)}: noise hides what the rows say there, "
+            f"{said} None for {', '.join(self._hidden_names)}: noise hides what rows say there, "
             f"as it does for collinear columns and levels without rows. {_REMEDY}"
         )
 
