@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from benchmarks._kept import keep, kept, store
+from benchmarks._kept import keep, kept, store, with_stored
 from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
 from hushfit.data import RecordScaling, as_source
@@ -325,7 +325,7 @@ def main() -> None:
     ]
     if not given.stored:
         run(cells, given.replications)
-    lines = summaries()
+    lines = with_stored(summaries(), RESULTS, [astuple(cell) for cell in grid()])
     print(table(lines))
     if given.write:
         store(RESULTS, lines, PAGE, MARKS, table(lines))

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import sets
-from benchmarks._kept import keep, kept, store
+from benchmarks._kept import keep, kept, store, with_stored
 from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
 from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE, in_units
@@ -296,6 +296,10 @@ def _error(seen: list[dict], kind: str) -> float:
     return float(np.std(shares) / math.sqrt(len(shares)))
 
 
+def _within(line: dict) -> str:
+    return f" ± {line['error']:.3f}" if "error" in line else ""
+
+
 def table(lines: list[dict]) -> str:
     head = ["population", "rows or persons", "epsilon", "coverage", "of the weighted coefficient"]
     head += ["all at once", "width / without privacy", "replications"]
@@ -308,7 +312,7 @@ def table(lines: list[dict]) -> str:
             continue
         note = f" ({line['none']:.0%} none)" if line["none"] else ""
         shown = [
-            f"{line['ordinary']:.3f} ± {line['error']:.3f}{note}",
+            f"{line['ordinary']:.3f}{_within(line)}{note}",
             f"{line['coverage']:.3f}",
             f"{line['together']:.3f}",
         ]
@@ -335,7 +339,7 @@ def main() -> None:
     ]
     if not given.stored:
         run(cells, given.replications)
-    lines = summaries()
+    lines = with_stored(summaries(), RESULTS, [astuple(cell) for cell in grid()])
     print(table(lines))
     if given.write:
         store(RESULTS, lines, PAGE, MARKS, table(lines))

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-from benchmarks._kept import keep, kept, store
+from benchmarks._kept import keep, kept, store, with_stored
 from benchmarks._report import ROOT, markdown
 from benchmarks.coverage import (
     DELTA,
@@ -218,7 +218,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if not given.stored:
         run(given.replications)
-    lines = summaries()
+    lines = with_stored(summaries(), RESULTS, [cell.name for cell in CELLS])
     print(table(lines))
     if given.write:
         store(RESULTS, lines, PAGE, MARKS, table(lines))
