@@ -667,6 +667,10 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    even_weights : bool, default=False
+        With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
+        weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
+        few rows there may be no intervals (docs/algorithms/inference.md).
 
     Attributes
     ----------
@@ -708,9 +712,11 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         features: Any = "linear",
         inference: bool = False,
         cov_type: str = "model",
+        even_weights: bool = False,
     ) -> None:
         self.inference = inference
         self.cov_type = cov_type
+        self.even_weights = even_weights
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -1113,6 +1119,10 @@ class PrivatePoissonRegressor(_PrivateRegressor):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    even_weights : bool, default=False
+        With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
+        weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
+        few rows there may be no intervals (docs/algorithms/inference.md).
 
     Attributes
     ----------
@@ -1159,9 +1169,11 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         features: Any = "linear",
         inference: bool = False,
         cov_type: str = "model",
+        even_weights: bool = False,
     ) -> None:
         self.inference = inference
         self.cov_type = cov_type
+        self.even_weights = even_weights
         self.max_count = max_count
         self.alpha = alpha
         self.epsilon = epsilon

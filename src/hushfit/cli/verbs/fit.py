@@ -189,6 +189,12 @@ Examples:
     "clustered by person, for which cluster is another name).  [default: model]",
 )
 @click.option(
+    "--even-weights",
+    is_flag=True,
+    help="With --inference: all rows weigh the same. Otherwise rows with unusual features weigh "
+    "less, which changes what is estimated if the model is wrong. Noise is larger.",
+)
+@click.option(
     "--monotone",
     multiple=True,
     metavar="COLUMN=+1|-1",
