@@ -180,6 +180,22 @@ def test_a_regressor_stays_within_the_public_range():
     assert model.quote(300, 6).cost == model.privacy_.cost
 
 
+@pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
+@pytest.mark.parametrize("missing", [np.nan, np.inf])
+def test_a_row_without_a_target_contributes_nothing_and_is_not_told(missing):
+    """The same weights as if the row had no features, to the last bit."""
+    X, _ = blobs(50)
+    y, without = 10 * X[:, 0], X.copy()
+    settings = {"target_bounds": (-20, 20), "solver": QUICK, "delta": 1e-3, "random_state": 0}
+    fit = lambda X, y: PrivateMLPRegressor((4,), **settings).fit(X, y).predict(X[1:])  # noqa: E731
+    without[0] = np.nan
+    expected = fit(without, y)
+    y[0] = missing
+    np.testing.assert_array_equal(fit(X, y), expected)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        PrivateMLPRegressor((4,)).fit(X, y)
+
+
 def test_quotes_cost_what_fits_cost_and_labels_read_from_rows_are_told():
     X, y = blobs(50)
     model = PrivateMLPClassifier((4,), solver=QUICK, delta=1e-3)

@@ -1,5 +1,6 @@
 """Private fits for people who write torch: any module, any loss, any dataset of fixed length."""
 
+import copy
 from os import PathLike
 from typing import Any
 
@@ -192,8 +193,8 @@ def _classes(classes: int | None, module: nn.Module, x: Tensor, y: Tensor) -> in
     dtype = next((one.dtype for one in module.parameters()), torch.float32)
     record = torch.zeros((2, *x.shape), dtype=dtype if x.is_floating_point() else x.dtype)
     try:
-        with torch.no_grad():
-            outputs = module(record)
+        with torch.no_grad():  # of a copy: a pass may change what a module keeps
+            outputs = copy.deepcopy(module)(record)
     except Exception as error:
         raise InvalidArgument(
             f"{type(module).__name__} does not take records of shape {tuple(x.shape)}: {error}. "
