@@ -291,18 +291,20 @@ def test_a_dataset_that_changes_its_length_is_refused():
 
 
 class Ragged(Squares):
-    """One record has another shape."""
+    """One record has another shape, and one cannot be read."""
 
     def __getitem__(self, k):
         x, y = super().__getitem__(k)
+        if k == 4:
+            raise OSError(f"record {k} is damaged")
         return (x[:2], y) if k == 3 else (x, y)
 
 
-def test_a_record_of_another_shape_contributes_nothing_and_is_not_told():
+def test_a_record_that_is_damaged_or_of_another_shape_contributes_nothing_and_is_not_told():
     odd = DatasetRecords(Ragged(10), 10, torch.zeros(4), torch.tensor(0.0))
-    x, _ = odd.take(np.arange(5))
-    assert torch.isnan(x[3]).all()
-    assert torch.isfinite(x[[0, 1, 2, 4]]).all()
+    x, _ = odd.take(np.arange(6))
+    assert torch.isnan(x[[3, 4]]).all()
+    assert torch.isfinite(x[[0, 1, 2, 5]]).all()
     net = Network.of(
         nn.Linear(4, 1),
         lambda out, y: (out[:, 0] - y) ** 2,
@@ -312,8 +314,8 @@ def test_a_record_of_another_shape_contributes_nothing_and_is_not_told():
         precise_sums=True,
     )
     query = NetworkGradient(net, net.start, 1.0)
-    without = query(NetworkRows(odd, net.record), np.array([0, 1, 2, 4]))
-    found = query(NetworkRows(odd, net.record), np.arange(5))
+    without = query(NetworkRows(odd, net.record), np.array([0, 1, 2, 5]))
+    found = query(NetworkRows(odd, net.record), np.arange(6))
     np.testing.assert_allclose(found, without, rtol=1e-14)
 
 

@@ -20,6 +20,8 @@ from hushfit.torch._rows import ArrayRecords, DatasetRecords, NetworkRows, Recor
 from hushfit.torch._validation import RecordShape
 from hushfit.unit import PrivacyUnit
 
+NOT_READ = "A record that cannot be read, or has another shape, contributes nothing."
+
 
 def fit_private(
     module: nn.Module,
@@ -116,7 +118,7 @@ def fit_private(
         Randomness.of(random_state),
         ledger,
         ("the shapes and types of a record", "the module and its first weights", "the loss"),
-        (LEFT_OUT, ROW_INDEPENDENCE),
+        (LEFT_OUT, *([NOT_READ] if isinstance(records, DatasetRecords) else []), ROW_INDEPENDENCE),
     )
     return fit_network(rows, network, solver, terms, random_state, callbacks, checkpoint, verbose)
 
