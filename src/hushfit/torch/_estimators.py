@@ -480,7 +480,8 @@ def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     except Exception as error:
         raise InvalidArgument(
             f"{type(module).__name__} does not take records of shape {shape}: {error}. Nothing was "
-            "charged. Give records of another shape, or change the module."
+            "charged. Give records of another shape, or change the module, whose forward pass must "
+            "not need gradients."
         ) from None
     if not isinstance(outputs, Tensor):
         raise InvalidArgument(
