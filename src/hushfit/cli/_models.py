@@ -9,8 +9,8 @@ from hushfit.cli._printing import at_terminal
 # The default model for each kind of target, and what else can be fitted to it.
 BY_TARGET: Final = {
     "categorical": ("logistic", "svm", "mlp"),
-    "numeric": ("linear", "ridge", "lasso", "elasticnet", "huber"),
-    "ordinal": ("linear", "ridge", "lasso", "elasticnet", "huber"),
+    "numeric": ("linear", "ridge", "lasso", "elasticnet", "huber", "mlp"),
+    "ordinal": ("linear", "ridge", "lasso", "elasticnet", "huber", "mlp"),
     "count": ("poisson",),
 }
 MODELS: Final = tuple(dict.fromkeys(name for names in BY_TARGET.values() for name in names))

@@ -165,7 +165,7 @@ def described(model: Model) -> dict[str, Any]:
     if kind is None or not hasattr(fitted, "coef_"):
         raise InvalidArgument(
             f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
-            "then save it."
+            "then save it. Networks are saved by hushfit.torch.save_network."
         )
     coef, intercept = model.weights
     contents: dict[str, Any] = {

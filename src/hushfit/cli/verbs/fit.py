@@ -99,9 +99,9 @@ Examples:
 @click.option(
     "--model",
     type=click.Choice(MODELS),
-    help="What to fit: logistic, svm or mlp (a network; needs hushfit[torch]) to classes; linear, "
-    "ridge, lasso, elasticnet or huber to numbers and grades; poisson to counts.  [default: the "
-    "first for the schema's target]",
+    help="What to fit: logistic or svm to classes; linear, ridge, lasso, elasticnet or huber to "
+    "numbers and grades; poisson to counts; mlp (a network; needs hushfit[torch]) to classes, "
+    "numbers and grades.  [default: the first for the schema's target]",
 )
 @click.option(
     "--hidden",
