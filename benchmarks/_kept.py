@@ -1,6 +1,7 @@
 """Results of replications, kept one by one so that a run can be stopped and continued."""
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,13 @@ def keep(path: Path, name: str, number: int, outcome: Any) -> None:
     path.parent.mkdir(exist_ok=True)
     with path.open("a") as file:
         file.write(json.dumps([name, number, outcome]) + "\n")
+
+
+def counted(draws: Collection[int]) -> str:
+    """The numbers of draws of several cells, in words: "5 draws", "1 to 3 draws"."""
+    least, most = min(draws), max(draws)
+    span = f"{most}" if least == most else f"{least} to {most}"
+    return f"{span} draw" if most == 1 else f"{span} draws"
 
 
 def store(results: Path, lines: Any, page: Path, marks: tuple[str, str], table: str) -> None:
