@@ -289,7 +289,7 @@ Found = Mapping[str, Mapping[int, Mapping[str, float]]]
 def tables(found: Found) -> str:
     """One table for each part and measure, from the draws that were kept."""
     return "\n\n".join(
-        text for part in PARTS.values() if _measured(part, found) for text in _tables(part, found)
+        text for part in PARTS.values() if _measured(part, found) for text in tables_of(part, found)
     )
 
 
@@ -298,7 +298,7 @@ def _measured(part: Part, found: Found) -> list[tuple[Any, ...]]:
     return [case for case in part.cases if all(part.cell(m, case) in found for m in part.methods)]
 
 
-def _tables(part: Part, found: Found) -> Iterator[str]:
+def tables_of(part: Part, found: Found) -> Iterator[str]:
     """A line for each method; where a case has several settings, a line for each case instead."""
     cases = _measured(part, found)
     draws = {len(found[part.cell(m, case)]) for case, m in product(cases, part.methods)}
@@ -308,11 +308,9 @@ def _tables(part: Part, found: Found) -> Iterator[str]:
             for case, m in product(cases, part.methods)
         }
         shown = {key: f"{mean:.4g}" for key, (mean, _) in means.items()}
-        worst = max(error for _, error in means.values())
-        yield (
-            f"**{part.title}: {measure}** ({counted(draws)}, standard errors up to {worst:.2g}; "
-            "replace-one)"
-        )
+        errors = [error for _, error in means.values() if not math.isnan(error)]
+        spread = f", standard errors up to {max(errors):.2g}" if errors else ""
+        yield f"**{part.title}: {measure}** ({counted(draws)}{spread}; replace-one)"
         if len(part.settings) == 1:
             head = [f"{measure} at {part.settings[0]}", *(str(case[0]) for case in cases)]
             body = [[m, *(shown[case, m] for case in cases)] for m in part.methods]
