@@ -64,6 +64,19 @@ PUBLIC = {
         InsecureNoiseWarning NotConvergedWarning""",
 }
 
+# Steps of a fit that other packages of the library take; users call `fit` and `quote`.
+STEPS = [
+    "accept",
+    "feature_map",
+    "inferred",
+    "keep_inference",
+    "list_person_unit",
+    "person_unit",
+    "prepare",
+    "problem",
+    "public_length",
+]
+
 
 def public_names() -> Iterator[tuple[str, str]]:
     """(module, name) of everything public."""
@@ -129,7 +142,11 @@ def _members(thing: Any) -> list[str]:
     foreign = [
         base.__name__ for base in thing.__mro__ if base.__module__.split(".")[0] != "hushfit"
     ]
-    return ["   :members:", f"   :inherited-members: {', '.join(foreign)}"]
+    return [
+        "   :members:",
+        f"   :inherited-members: {', '.join(foreign)}",
+        f"   :exclude-members: {', '.join(STEPS)}",
+    ]
 
 
 def _skips(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:
