@@ -2,10 +2,13 @@
 rows in memory.
 
 A packed row has one entry for each of its words: a number with a feature of its own, or a label,
-whose code says which of several features is 1. A few rows at a time are written out as sparse
-entries, in the order of the table's columns, which stay in the first-level cache. Every margin and
-length comes from the functions that read compressed sparse rows, so both give the same bits. Sums
-are exact on a grid and in the order of the rows, by the rules of ``gradient.py``.
+whose code says which of several features is 1. Sums are exact on a grid and in the order of the
+rows, by the rules of ``gradient.py``: the margin of a row comes from one call site.
+
+Gradients, which are asked for most often, read the words as they are: a dot product of the numbers,
+and one weight for each label. Other queries write a few rows at a time out as sparse entries, in
+the order of the table's columns, which stay in the first-level cache, and call the functions that
+read compressed sparse rows.
 
 ``runs`` has the numbers that are next to each other: the first one, its position among the entries
 of a row, and how many there are. ``code_at`` has the positions of labels, ``number_features`` the
@@ -22,13 +25,14 @@ from hushfit.kernels.gradient import (
     _STRICT,
     ROUNDER,
     _add_chunk,
-    _dot_sparse,
+    _dot,
+    _margins,
     _own,
     _weigh_outputs,
     _weight,
 )
 
-_CHUNK = 16
+_CHUNK = 32  # rows that are treated together: small enough for the first-level cache
 
 
 @compiled(**_STRICT)
@@ -78,6 +82,26 @@ def unpack(numbers, codes, runs, code_at, number_features, code_starts):
 
 
 @compiled(**_STRICT)
+def _of_numbers(w, number_features):
+    """The weights of the numbers, in their order, and that of the intercept."""
+    p = number_features.shape[0]
+    own = np.empty(p + 1)
+    for j in range(p):
+        own[j] = w[number_features[j]]
+    own[p] = w[w.shape[0] - 1]
+    return own
+
+
+@compiled(**_ANY_ORDER)
+def _dot_codes(codes, i, code_starts, w):
+    """Sum of the weights of a row's labels."""
+    total = 0.0
+    for k in range(np.uint64(code_starts.shape[0])):  # unsigned: no tests for negative indices
+        total += w[np.uint64(code_starts[k]) + np.uint64(codes[i, k])]
+    return total
+
+
+@compiled(**_STRICT)
 def _add_codes(codes, code_starts, chosen, weights, count, total):
     """Add the weights of some rows to the features of their labels."""
     for r in range(count):
@@ -99,8 +123,6 @@ def _settle(own, number_features, total):
 def scalar_gradient(
     numbers,
     codes,
-    runs,
-    code_at,
     number_features,
     code_starts,
     y,
@@ -115,26 +137,26 @@ def scalar_gradient(
     total,
 ):
     """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``."""
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
     intercept = unit * w[w.shape[0] - 1]
-    chosen, weights = np.empty(_CHUNK, np.int64), np.empty(_CHUNK)
+    weights_of_numbers = _of_numbers(w, number_features)
+    chosen, margins, weights = np.empty(_CHUNK, np.int64), np.empty(_CHUNK), np.empty(_CHUNK)
     own = np.empty(number_features.shape[0] + 1)
     own[:] = ROUNDER * grid
     total[:] = ROUNDER * grid
     n = numbers.shape[0]
     for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
-        filled = 0
-        for i in range(start, stop):
+        filled = np.int64(0)  # a literal 0 would compile the chunk's loops for it too
+        for i in range(start, min(start + _CHUNK, n)):
             if scale[i] != 0.0:
-                first, last = np.uint64(ends[i - start]), np.uint64(ends[i - start + 1])
-                margin = _dot_sparse(data, indices, first, last, w) + intercept
+                margin = _dot(numbers, i, weights_of_numbers) + intercept
+                margins[filled] = margin + _dot_codes(codes, i, code_starts, w)
                 chosen[filled] = i
-                weights[filled] = _own(shares, i) * _weight(
-                    code, parameter, margin, y[i], scale[i], _own(caps, i)
-                )
                 filled += 1
+        for r in range(filled):
+            i = chosen[r]
+            weights[r] = _own(shares, i) * _weight(
+                code, parameter, margins[r], y[i], scale[i], _own(caps, i)
+            )
         _add_chunk(numbers, chosen, weights, filled, unit, own)
         _add_codes(codes, code_starts, chosen, weights, filled, total)
     _settle(own, number_features, total)
@@ -142,11 +164,37 @@ def scalar_gradient(
 
 
 @compiled(**_STRICT)
+def _each_dot_codes(codes, i, code_starts, by_feature, t):
+    """Add, for every output at once, the weights of a row's labels to its margins."""
+    for k in range(np.uint64(code_starts.shape[0])):
+        row = by_feature[np.uint64(code_starts[k]) + np.uint64(codes[i, k])]
+        for o in range(t.shape[0]):
+            t[o] += row[o]
+
+
+@compiled(**_STRICT)
+def _add_codes_each(codes, code_starts, chosen, weights, count, by_feature):
+    """As ``_add_codes`` for every output at once."""
+    for r in range(count):
+        i, own = np.uint64(chosen[r]), weights[r]
+        for k in range(np.uint64(code_starts.shape[0])):
+            row = by_feature[np.uint64(code_starts[k]) + np.uint64(codes[i, k])]
+            for o in range(own.shape[0]):
+                row[o] += own[o]
+
+
+@compiled(**_STRICT)
+def _place(share, t, filled, weights, by_output):
+    """Write the weighted factors of a row into both tables; a product of arrays would allocate."""
+    for o in range(t.shape[0]):
+        weights[filled, o] = share * t[o]
+        by_output[o, filled] = share * t[o]
+
+
+@compiled(**_STRICT)
 def vector_gradient(
     numbers,
     codes,
-    runs,
-    code_at,
     number_features,
     code_starts,
     y,
@@ -161,30 +209,32 @@ def vector_gradient(
     total,
 ):
     """As ``scalar_gradient`` for a loss with several outputs: see ``gradient.vector_csr``."""
-    outputs, top = w.shape[0], w.shape[1] - 1
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
-    chosen, weights, t = np.empty(_CHUNK, np.int64), np.empty((outputs, _CHUNK)), np.empty(outputs)
-    own = np.empty((outputs, number_features.shape[0] + 1))
+    outputs, p = w.shape[0], number_features.shape[0]
+    weights_of_numbers, own = np.empty((outputs, p + 1)), np.empty((outputs, p + 1))
+    for o in range(outputs):
+        weights_of_numbers[o] = _of_numbers(w[o], number_features)
+    by_feature = np.ascontiguousarray(w.T)
+    sums = np.empty(by_feature.shape)
+    chosen, t = np.empty(_CHUNK, np.int64), np.empty(outputs)
+    weights, by_output = np.empty((_CHUNK, outputs)), np.empty((outputs, _CHUNK))
     own[:] = ROUNDER * grid
-    total[:] = ROUNDER * grid
+    sums[:] = ROUNDER * grid
     n = numbers.shape[0]
     for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
-        filled = 0
-        for i in range(start, stop):
+        filled = np.int64(0)
+        for i in range(start, min(start + _CHUNK, n)):
             if scale[i] != 0.0:
-                first, last = np.uint64(ends[i - start]), np.uint64(ends[i - start + 1])
-                for o in range(outputs):
-                    t[o] = _dot_sparse(data, indices, first, last, w[o]) + unit * w[o, top]
+                _margins(numbers, i, unit, weights_of_numbers, t)
+                _each_dot_codes(codes, i, code_starts, by_feature, t)
                 _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _own(caps, i))
                 chosen[filled] = i
-                weights[:, filled] = _own(shares, i) * t
+                _place(_own(shares, i), t, filled, weights, by_output)
                 filled += 1
         for o in range(outputs):
-            _add_chunk(numbers, chosen, weights[o], filled, unit, own[o])
-            _add_codes(codes, code_starts, chosen, weights[o], filled, total[o])
+            _add_chunk(numbers, chosen, by_output[o], filled, unit, own[o])
+        _add_codes_each(codes, code_starts, chosen, weights, filled, sums)
     for o in range(outputs):
+        total[o] = sums[:, o]
         _settle(own[o], number_features, total[o])
     total -= ROUNDER * grid
 

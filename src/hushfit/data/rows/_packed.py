@@ -108,7 +108,10 @@ class PackedBlock:
     ) -> Vector:
         kernel = kernels.scalar_gradient if w.ndim == 1 else kernels.vector_gradient
         total = np.empty(w.shape)
-        kernel(*self._labelled, caps, self.unit, w, code, parameter, grid, total)
+        features = self.layout.number_features, self.layout.code_starts
+        labelled = self.y, self.scale, self.shares, caps
+        settings = self.unit, w, code, parameter, grid
+        kernel(self.numbers, self.codes, *features, *labelled, *settings, total)
         return total
 
     def difference_sum(
