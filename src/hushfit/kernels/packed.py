@@ -41,14 +41,21 @@ def _blank(rows, runs, code_at, number_features):
 
     Returns data, indices and row ends.
     """
+    # Plain loops: arange, ones and unpacking of rows of an array take a second to be compiled.
     width = number_features.shape[0] + code_at.shape[0]
-    data = np.ones(rows * width, np.float32)
+    data = np.empty(rows * width, np.float32)
     indices = np.empty(rows * width, np.int32)
+    ends = np.empty(rows + 1, np.int64)
+    ends[0] = 0
     for r in range(rows):
-        for first, at, length in runs:
-            for j in range(length):
-                indices[r * width + at + j] = number_features[first + j]
-    return data, indices, np.arange(0, (rows + 1) * width, width)
+        ends[r + 1] = ends[r] + width
+        for k in range(code_at.shape[0]):
+            data[ends[r] + code_at[k]] = 1.0
+        for k in range(runs.shape[0]):
+            first, at = runs[k, 0], ends[r] + runs[k, 1]
+            for j in range(runs[k, 2]):
+                indices[at + j] = number_features[first + j]
+    return data, indices, ends
 
 
 @compiled(**_STRICT)
@@ -355,16 +362,19 @@ def margins(numbers, codes, runs, code_at, number_features, code_starts, scale, 
 
 
 @compiled(**_ANY_ORDER)
-def second_moment(numbers, codes, number_features, code_starts, scale, unit, steps, total):
+def second_moment(numbers, codes, code_starts, scale, unit, steps, among, beside, labels):
     """Add the outer products of the records: see ``rows.second_moment_csr``. Entries are whole
     numbers and sums of products exact, so they may be formed in any order.
+
+    ``among`` gets those of the numbers and the intercept, ``beside`` those of labels with these,
+    and ``labels`` those of labels with labels, above the diagonal.
     """
     n, p, q = numbers.shape[0], numbers.shape[1], codes.shape[1]
-    among = np.zeros((p + 1, p + 1))  # numbers and the intercept
-    beside = np.zeros((total.shape[0], p + 1))  # labels with those
     entries, at = np.empty((4, p + 1)), np.empty(q, np.int64)
     for start in range(0, n, 4):
-        entries[:] = 0.0
+        for r in range(4):
+            for j in range(p + 1):
+                entries[r, j] = 0.0
         for i in range(start, min(start + 4, n)):
             if scale[i] == 0.0:
                 continue
@@ -380,32 +390,8 @@ def second_moment(numbers, codes, number_features, code_starts, scale, unit, ste
                 for j in range(p + 1):
                     sums[j] += one * row[j]
                 for other in range(k + 1):
-                    total[np.uint64(at[other]), np.uint64(at[k])] += square
+                    labels[np.uint64(at[other]), np.uint64(at[k])] += square
         a, b, c, d = entries[0], entries[1], entries[2], entries[3]
         for j in range(p + 1):
             for k in range(p + 1):
                 among[j, k] += a[j] * a[k] + b[j] * b[k] + c[j] * c[k] + d[j] * d[k]
-    _symmetrise(among, beside, number_features, code_starts, total)
-
-
-@compiled(**_STRICT)
-def _symmetrise(among, beside, number_features, code_starts, total):
-    """Put the parts of a second moment together: labels with labels are above the diagonal."""
-    p, last = number_features.shape[0], total.shape[0] - 1
-    features = np.empty(p + 1, np.int64)
-    features[:p] = number_features
-    features[p] = last
-    is_number = np.zeros(last + 1, np.bool_)
-    for j in range(p + 1):
-        is_number[features[j]] = True
-        for k in range(p + 1):
-            total[features[j], features[k]] = among[j, k]
-    for f in range(last):
-        if is_number[f]:
-            continue
-        for j in range(p + 1):
-            total[f, features[j]] = beside[f, j]
-            total[features[j], f] = beside[f, j]
-        for g in range(f):
-            if not is_number[g]:
-                total[f, g] = total[g, f]
