@@ -211,6 +211,15 @@ def same_numbers(first, second):
     return np.array_equal(load_model(first).estimator.coef_, load_model(second).estimator.coef_)
 
 
+def test_few_rows_for_the_budget_are_said_once(hushfit, folder):
+    """By the planner, whose sentence has numbers; the library's own would repeat it."""
+    usual, few = hushfit(*FIT, "-o", "usual.json"), hushfit(*FIT, "--epsilon", 0.01, "-o", "m.json")
+    assert (usual.code, few.code) == (0, 0)
+    assert "rows are few" not in usual.err
+    assert few.err.count("rows are few") == 1
+    assert "too few" not in few.err
+
+
 def test_every_format_gives_the_same_model(hushfit, folder, monkeypatch):
     """With a seed the noise is the same, so equal rows must give equal weights."""
     import gzip
