@@ -585,12 +585,12 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         array of shape (n_rows,)
         """
         margins = self.decision_function(X)
-        offsets = np.zeros(len(self.classes_))
-        if self.threshold_ is not None:
-            offsets = np.log(self.threshold_)
         if margins.ndim == 1:
-            return self.classes_[(margins - offsets[1] > -offsets[0]).astype(np.intp)]
-        return self.classes_[(margins - offsets).argmax(axis=1)]
+            low, high = (0.0, 0.0) if self.threshold_ is None else np.log(self.threshold_)
+            return self.classes_[(margins - high > -low).astype(np.intp)]
+        if self.threshold_ is not None:
+            margins -= np.log(self.threshold_)
+        return self.classes_[margins.argmax(axis=1)]
 
     @property
     def support_(self) -> AnyArray:
