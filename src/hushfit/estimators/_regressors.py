@@ -7,8 +7,9 @@ one. Where labels alone are private, there is one release: docs/algorithms/one-r
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
@@ -322,12 +323,10 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         """Rows and targets; a target that is nan is left as it is if the rule for missing values
         and the range of the targets are public.
         """
-        targets = None if self.nonfinite == "raise" or not self._range_is_public else _numbers(y)
-        if targets is None or np.isfinite(targets).all():
-            return validated_rows(self, X, y, y_numeric=True)
-        # scikit-learn refuses such targets, which would tell of a row.
-        X, _ = validated_rows(self, X, np.where(np.isfinite(targets), targets, 0.0), y_numeric=True)
-        return X, targets.ravel()
+        check = partial(validated_rows, self, X, y_numeric=True)
+        if self.nonfinite == "raise" or not self._range_is_public:
+            return check(y=y)
+        return with_missing_targets(y, check)
 
     @property
     def _range_is_public(self) -> bool:
@@ -593,6 +592,19 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         return tags
 
 
+def with_missing_targets(y: Any, check: Callable[..., tuple[Any, Vector]]) -> tuple[Any, Vector]:
+    """Rows and targets as ``check(y=...)`` returns them, with missing and infinite targets left as
+    they are: scikit-learn refuses these, which would tell of a row.
+
+    Targets are float64 in any case: one that is missing must not change how others are rounded.
+    """
+    targets = _numbers(y)
+    if targets is None:
+        return check(y=y)
+    X, _ = check(y=np.where(np.isfinite(targets), targets, 0.0))
+    return X, targets.ravel()
+
+
 def _numbers(y: Any) -> Vector | None:
     """Targets as floats; None if they are no real numbers, which scikit-learn refuses."""
     try:
@@ -667,6 +679,10 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    even_weights : bool, default=False
+        With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
+        weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
+        few rows there may be no intervals (docs/algorithms/inference.md).
 
     Attributes
     ----------
@@ -708,9 +724,11 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         features: Any = "linear",
         inference: bool = False,
         cov_type: str = "model",
+        even_weights: bool = False,
     ) -> None:
         self.inference = inference
         self.cov_type = cov_type
+        self.even_weights = even_weights
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -1113,6 +1131,10 @@ class PrivatePoissonRegressor(_PrivateRegressor):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    even_weights : bool, default=False
+        With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
+        weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
+        few rows there may be no intervals (docs/algorithms/inference.md).
 
     Attributes
     ----------
@@ -1159,9 +1181,11 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         features: Any = "linear",
         inference: bool = False,
         cov_type: str = "model",
+        even_weights: bool = False,
     ) -> None:
         self.inference = inference
         self.cov_type = cov_type
+        self.even_weights = even_weights
         self.max_count = max_count
         self.alpha = alpha
         self.epsilon = epsilon

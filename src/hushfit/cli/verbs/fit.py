@@ -99,9 +99,9 @@ Examples:
 @click.option(
     "--model",
     type=click.Choice(MODELS),
-    help="What to fit: logistic, svm or mlp (a network; needs hushfit[torch]) to classes; linear, "
-    "ridge, lasso, elasticnet or huber to numbers and grades; poisson to counts.  [default: the "
-    "first for the schema's target]",
+    help="What to fit: logistic or svm to classes; linear, ridge, lasso, elasticnet or huber to "
+    "numbers and grades; poisson to counts; mlp (a network; needs hushfit[torch]) to classes, "
+    "numbers and grades.  [default: the first for the schema's target]",
 )
 @click.option(
     "--hidden",
@@ -187,6 +187,12 @@ Examples:
     type=click.Choice(["model", "robust", "cluster"]),
     help="With --inference: covariance if the model holds, or also if it does not (with persons "
     "clustered by person, for which cluster is another name).  [default: model]",
+)
+@click.option(
+    "--even-weights",
+    is_flag=True,
+    help="With --inference: all rows weigh the same. Otherwise rows with unusual features weigh "
+    "less, which changes what is estimated if the model is wrong. Noise is larger.",
 )
 @click.option(
     "--monotone",

@@ -351,7 +351,8 @@ def verify(
             }
         )
         return
-    click.echo(f"{redacted(ledger)} verifies: {len(ends)} data sets, every hash and every total.")
+    accounts = "1 data set" if len(ends) == 1 else f"{len(ends)} data sets"
+    click.echo(f"{redacted(ledger)} verifies: {accounts}, every hash and every total.")
     for name, end in ends.items():
         unit = unit_of_account(verdict.chains[name][0])
         click.echo(f"  {name}: {end.number + 1} entries, head {end.hash}, protects {unit}")
