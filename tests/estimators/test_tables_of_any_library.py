@@ -33,6 +33,7 @@ def duckdb_relation(frame):
 LIBRARIES = {
     "pandas": lambda frame: frame,
     "polars": pl.from_pandas,
+    "lazy polars": lambda frame: pl.from_pandas(frame).lazy(),
     "arrow": pa.Table.from_pandas,
     "reader": lambda frame: pa.Table.from_pandas(frame).to_reader(),
     "duckdb": duckdb_relation,
@@ -70,3 +71,11 @@ def test_a_name_that_is_no_column_is_refused():
         PrivateLogisticRegression(classes=[0, 1]).fit(FRAME, "sick")
     with pytest.raises(InvalidArgument, match="y='ill' names a column"):
         PrivateLogisticRegression(classes=[0, 1]).fit(FRAME.to_numpy(), "ill")
+
+
+@pytest.mark.parametrize("library", [LIBRARIES["pandas"], pl.from_pandas, pa.Table.from_pandas])
+def test_dates_are_refused_with_the_remedy(library):
+    dates = pd.to_datetime("2020-01-01") + pd.to_timedelta(FRAME["age"], unit="D")
+    frame = library(pd.DataFrame({"age": FRAME["age"], "when": dates, "ill": FRAME["ill"]}))
+    with pytest.raises(InvalidArgument, match=r"in 'when'\. Make numbers"):
+        PrivateLogisticRegression(classes=[0, 1], feature_bounds=(0, 100)).fit(frame, "ill")

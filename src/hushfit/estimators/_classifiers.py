@@ -1,5 +1,6 @@
 """Linear classifiers with a privacy guarantee."""
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Real
@@ -21,7 +22,7 @@ from hushfit.data import (
     as_source,
     record_margins,
 )
-from hushfit.errors import InvalidArgument
+from hushfit.errors import InvalidArgument, TooLittleDataWarning
 from hushfit.estimators._constraints import constraint_of
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
@@ -55,6 +56,7 @@ from hushfit.estimators._linear import (
     no_cell_quoted,
     penalty_of,
     refuse_extras,
+    refusing_class_weight,
     types_of,
     validated_rows,
 )
@@ -68,6 +70,7 @@ from hushfit.estimators._threshold import (
     needs_class_counts,
 )
 from hushfit.features import CLASSIFICATION, FeatureMap, InputColumn, RowProfile
+from hushfit.forecast import warning_of_few
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
 from hushfit.privacy import Budget, Guarantee, Relation
@@ -81,6 +84,18 @@ from hushfit.solvers import (
     solver_from,
 )
 from hushfit.unit import ROW, PrivacyUnit
+
+
+def warn_of_few(problem: Problem, n_columns: int, budget: Budget) -> None:
+    """Say before anything is spent that a model will be near the most frequent class; from public
+    numbers alone.
+    """
+    if not budget.is_private:
+        return
+    unit, relation = problem.privacy_unit, str(problem.relation)
+    said = warning_of_few(problem.n_units, n_columns, budget.epsilon, budget.delta, relation, unit)
+    if said:
+        warnings.warn(f"{said} Nothing has been spent yet.", TooLittleDataWarning, stacklevel=3)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +120,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     scaling: Any = "unit"
     gives_probabilities: ClassVar[bool]
 
+    @refusing_class_weight
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -184,6 +200,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         prepared = self.prepare(X, y, groups)
         if self.inference:
             require_feasible(prepared.problem, budget, self.cov_type)
+        else:
+            warn_of_few(prepared.problem, int(self.n_features_in_), budget)
         fit = private_fit(
             prepared.source,
             prepared.problem,

@@ -64,8 +64,8 @@ def _forest(model: Model, found: Inference) -> str:
     columns = [
         ("name", "column", ""),
         ("value", "coef", " n"),
-        ("se", f"interval of {LEVEL:.0%}", " n se"),
-        ("ratio", _RATIOS.get(found.link, "P"), " n ratio"),
+        ("se", f"interval of {LEVEL:.0%}", " n aside"),
+        ("ratio", _RATIOS.get(found.link, "P"), " n aside"),
     ]
     return forest_table(_direction(model), columns, rows, reach, "")
 
