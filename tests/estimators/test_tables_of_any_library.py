@@ -6,10 +6,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hushfit import PrivateLinearRegression, PrivateLogisticRegression
+from hushfit import PrivateLinearRegression, PrivateLogisticRegression, load_model, save_model
 from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.errors import InvalidArgument
-from hushfit.preprocessing import SchemaEncoder
+from hushfit.preprocessing import PrivatePipeline, SchemaEncoder
 
 pytestmark = pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
 
@@ -79,3 +79,25 @@ def test_dates_are_refused_with_the_remedy(library):
     frame = library(pd.DataFrame({"age": FRAME["age"], "when": dates, "ill": FRAME["ill"]}))
     with pytest.raises(InvalidArgument, match=r"in 'when'\. Make numbers"):
         PrivateLogisticRegression(classes=[0, 1], feature_bounds=(0, 100)).fit(frame, "ill")
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+def test_pipelines_and_model_files_take_raw_tables(library, tmp_path):
+    """Of texts and gaps, with the names of target and ids: as in a file."""
+    raw = FRAME.assign(sex=np.where(FRAME["age"] % 2, "f", "m"))
+    schema = Schema((NumericColumn("age", 20, 80), CategoricalColumn("sex", ("f", "m"))))
+
+    def pipeline():
+        steps = [
+            ("encode", SchemaEncoder(schema)),
+            ("model", PrivateLogisticRegression(classes=[0, 1])),
+        ]
+        return PrivatePipeline(steps, epsilon=1.0, delta=1e-5, random_state=0)
+
+    expected = pipeline().fit(raw.drop(columns="who"), raw["ill"], groups=raw["who"])
+    found = pipeline().fit(library(raw), "ill", groups="who")
+    np.testing.assert_array_equal(found["model"].coef_, expected["model"].coef_)
+    np.testing.assert_array_equal(found.predict(library(raw)), expected.predict(raw))
+    save_model(found, tmp_path / "pipeline.json")
+    stored = load_model(tmp_path / "pipeline.json").estimator
+    np.testing.assert_array_equal(stored.predict(library(raw)), expected.predict(raw))

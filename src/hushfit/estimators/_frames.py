@@ -47,6 +47,9 @@ class ArrowFrame:
     def __len__(self) -> int:
         return int(self.shape[0])
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
     def __getitem__(self, names: Any) -> Any:
         if isinstance(names, str):
             return self.table.column(names).to_numpy()

@@ -162,12 +162,14 @@ def _unit(g: Guarantee) -> str:
 def _total(model: Model | RankingModel, total: AccountTotal | None) -> Point:
     key, title = "total_budget", "All releases from this data set"
     if total is not None:
+        several = total.payments != 1
+        counted = f"{total.payments} payment{'s' if several else ''} on {total.dataset!r}"
         return Point(
             key,
             title,
-            f"{total.payments} payments on {total.dataset!r} compose to epsilon = "
-            f"{total.epsilon:.4g} at delta = {total.delta:.3g}, of a budget of "
-            f"{total.budget:.4g}. This model is one of them.",
+            f"{counted} {'compose' if several else 'composes'} to epsilon = {total.epsilon:.4g} at "
+            f"delta = {total.delta:.3g}, of a budget of {total.budget:.4g}. This model is "
+            f"{'one of them' if several else 'the only one'}.",
         )
     why = (
         "The model was fitted without a ledger, so nothing is known about other releases from "

@@ -454,7 +454,7 @@ def _coefficients(model: Model) -> str:
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
-        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
+        f"({_quality_of_errors(model)}). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
         else _without_errors(model)
@@ -466,6 +466,13 @@ def _coefficients(model: Model) -> str:
         f"<p>{how}</p><p class='note'>{scale}</p>{''.join(tables)}",
         long=True,
     )
+
+
+def _quality_of_errors(model: Model) -> str:
+    """How good standard errors by replays are, as measured."""
+    if len(model.classes) > 2:
+        return "of several classes often several times too large, rarely too small"
+    return "usually good to a factor of two"
 
 
 def _without_errors(model: Model) -> str:
