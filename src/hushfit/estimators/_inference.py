@@ -387,7 +387,7 @@ class Inference:
             return []
         found, ends = self._parts(None), self.conf_int(level)
         parts = [
-            np.where(self.hidden, np.inf, np.sqrt(np.diag(part)))
+            np.sqrt(np.where(self.hidden, np.inf, np.diag(part)))
             for part in (found.sampling, found.noise + found.unknown)
         ]
         columns = self.params, self.bse, *parts, self.zvalues, self.pvalues, *ends.T
@@ -579,7 +579,7 @@ def inference_of(
         names,
         L @ one.w + origin,
         {
-            kind: Parts(*(L @ part @ L.T for part in (each.sampling, each.noise, each.unknown)))
+            kind: Parts(*(_mapped(L, part) for part in (each.sampling, each.noise, each.unknown)))
             for kind, each in found.items()
         },
         about.cov_type,
@@ -591,6 +591,13 @@ def inference_of(
         _largest(one.weakest, names),
         one.last_step,
     )
+
+
+def _mapped(L: Matrix, covariance: Matrix) -> Matrix:
+    """Covariance after a linear map. Variances that are zero may be negative by rounding."""
+    found = L @ covariance @ L.T
+    np.fill_diagonal(found, np.maximum(np.diag(found), 0.0))
+    return found
 
 
 def _largest(direction: Vector, names: Sequence[str]) -> tuple[str, ...]:
