@@ -48,8 +48,6 @@ _KINDS = {
     "PrivatePoissonRegressor": "Poisson regression",
 }
 _OTHER = f"={OTHER}"
-# Without standard errors, a weight below this share of the largest one carries little.
-_LITTLE = 0.02
 
 
 def report_page(
@@ -530,10 +528,9 @@ def _order(values: Any, errors: Any) -> Any:
     return np.argsort(-ratios, kind="stable")
 
 
-def _carries_nothing(name: str, value: float, error: float | None, largest: float) -> bool:
-    """Whether the weight of unlisted labels cannot be told from zero, or is tiny."""
-    least = _LITTLE * largest if error is None else 2 * error
-    return name.endswith(_OTHER) and abs(value) <= least
+def _carries_nothing(name: str, value: float, error: float | None) -> bool:
+    """Whether it is of unlisted labels and cannot be told from zero, as far as is known."""
+    return name.endswith(_OTHER) and (error is None or abs(value) <= 2 * error)
 
 
 def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
@@ -544,21 +541,22 @@ def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
     folded: list[str] = []
     for j in _order(values, errors):
         error = None if errors is None else float(errors[j])
-        empty = _carries_nothing(names[j], float(values[j]), error, largest)
+        empty = _carries_nothing(names[j], float(values[j]), error)
         (folded if empty else rows).append(forest_row(names[j], float(values[j]), error, reach))
     columns = [("name", "feature", ""), ("value", "weight", " n")]
     if errors is not None:
         columns += [("se", "std. error", " n aside"), ("ratio", "ratio", " n aside")]
-    return forest_table(title, columns, rows, reach, _folded(folded))
+    return forest_table(title, columns, rows, reach, _folded(folded, errors is not None))
 
 
-def _folded(rows: list[str]) -> str:
-    """Weights of unlisted labels that carry nothing, out of sight."""
+def _folded(rows: list[str], tested: bool) -> str:
+    """Weights of unlisted labels that carry nothing, as far as is known, out of sight."""
     if not rows:
         return ""
     many = f"{len(rows)} weights" if len(rows) > 1 else "1 weight"
+    what = " that carry nothing" if tested else ""
     return (
-        f"<details><summary>{many} of unlisted labels ({escape(OTHER)}) that carry nothing"
+        f"<details><summary>{many} of unlisted labels ({escape(OTHER)}){what}"
         f'</summary><table class="folded"><tbody>{"".join(rows)}</tbody></table></details>'
     )
 
