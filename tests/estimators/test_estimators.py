@@ -28,7 +28,6 @@ from hushfit.errors import (
     InvalidArgument,
     NonFiniteRecords,
     PrivacyLeakWarning,
-    TooLittleDataWarning,
     WeakGuaranteeWarning,
 )
 from hushfit.losses import HuberHinge, OneVsRest
@@ -694,18 +693,6 @@ def test_class_weight_is_refused_with_the_reason_and_the_remedy():
     assert PrivateLogisticRegression(class_weight=None).epsilon == 1.0  # scikit-learn's default
     with pytest.raises(TypeError, match="class_weights"):
         PrivateLogisticRegression(class_weights="balanced")
-
-
-def test_few_rows_are_pointed_out_before_anything_is_spent():
-    X, y = np.random.default_rng(0).normal(size=(200, 60)), np.tile([-1.0, 1.0], 100)
-    ledger = Ledger(3.0, 1e-6)
-    model = PrivateLogisticRegression(classes=SIGNS, ledger=ledger)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(TooLittleDataWarning, match=r"200 rows are few for 60 .* spent yet"):
-            model.fit(X, y)
-        assert ledger.entries == ()
-        PrivateLogisticRegression(classes=SIGNS).fit(np.tile(X, (30, 1)), np.tile(y, 30))
 
 
 @without_warnings

@@ -28,6 +28,7 @@ refusal_of_shape                What to raise for rows of a wrong shape, without
 encode_labels                   Labels as numbers, by the public label set
 public_classes                  The label set, sorted
 TargetScale                     Targets mapped to [-1, 1] by their public range
+with_missing_targets            Checked rows and targets, of which some may be missing
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
 refuse_extras                   Refuse sample weights and unknown arguments of ``fit``
@@ -127,6 +128,7 @@ from hushfit.estimators._regressors import (
     PrivatePoissonRegressor,
     PrivateRidge,
     TargetScale,
+    with_missing_targets,
 )
 from hushfit.estimators._scaling import ChosenScaling
 from hushfit.estimators._selector import PrivateFeatureSelector
@@ -194,4 +196,5 @@ __all__ = [
     "require_feasible",
     "split_groups",
     "unwrapped",
+    "with_missing_targets",
 ]
