@@ -97,7 +97,8 @@ lowest: install
 	$(BIN)/uv pip install --quiet --python out/lowest --resolution lowest-direct --editable '.[frames,excel,formula,reference]' $(TESTERS)
 	cd out && lowest/bin/python -m pytest -c ../pyproject.toml --rootdir .. -m "not slow" $(CORE)
 
-# Every supported Python that is on this machine; those that are not are named.
+# Every supported Python that is on this machine, those of pyenv too; those that are not are named.
+matrix: export PATH := $(subst $() ,:,$(wildcard $(HOME)/.pyenv/versions/*/bin)):$(PATH)
 matrix: install
 	for version in 3.11 3.12 3.13 3.14; do \
 	  if $(BIN)/uv python find --quiet --no-python-downloads $$version >/dev/null 2>&1; then \

@@ -1,7 +1,7 @@
 """Results of replications, kept one by one so that a run can be stopped and continued."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,13 @@ def with_stored(lines: list[dict], results: Path, cells: Sequence[Any]) -> list[
         best[json.dumps(line["cell"])] = line
     places = [json.dumps(cell) for cell in cells]
     return [best[place] for place in places if place in best]
+
+
+def counted(draws: Collection[int]) -> str:
+    """The numbers of draws of several cells, in words: "5 draws", "1 to 3 draws"."""
+    least, most = min(draws), max(draws)
+    span = f"{most}" if least == most else f"{least} to {most}"
+    return f"{span} draw" if most == 1 else f"{span} draws"
 
 
 def store(results: Path, lines: Any, page: Path, marks: tuple[str, str], table: str) -> None:

@@ -364,6 +364,24 @@ def test_errors_are_json_when_json_is_asked_for(hushfit, folder):
     assert result.json["error"]["exit_code"] == result.code == 4
 
 
+def test_a_charge_that_waits_has_a_kind_of_its_own(hushfit, folder):
+    """Programs tell it from a damaged ledger, which has the same code."""
+    hushfit(*("ledger", "init", "l.db", "--dataset", "d", "--epsilon", 9, "--delta", 1e-5))
+    hushfit("ledger", "limit", "d", "--ledger", "l.db", "--epsilon", 0.01)
+    waits = hushfit(*FIT, "--ledger", "l.db", "-o", "m.json", "--json")
+    assert (waits.code, waits.json["error"]["kind"]) == (4, "needs approval")
+
+
+def test_a_lack_of_memory_is_said(hushfit, folder, monkeypatch):
+    def full(*given, **more):
+        raise MemoryError
+
+    monkeypatch.setattr("hushfit.models.fit_rows", full)
+    result = hushfit(*FIT, "-o", "m.json")
+    assert result.code == 1
+    assert "needs more memory than there is" in result.err
+
+
 def test_an_unexpected_error_is_code_1_and_quotes_nothing(hushfit, folder, monkeypatch):
     def broken(*given, **more):
         raise RuntimeError("row 17: Jane Doe")
