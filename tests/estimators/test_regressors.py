@@ -320,6 +320,19 @@ def test_a_target_that_is_not_finite_follows_a_public_rule(model):
         fitted(clone(model).set_params(nonfinite="raise"), X, holed)
 
 
+@pytest.mark.filterwarnings(*IGNORED)
+def test_a_missing_target_does_not_change_how_others_are_rounded():
+    """Targets in float32 became float64 if one was missing, and all moved by their last digits."""
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (400, 2))
+    y = (X[:, 0] / 3).astype(np.float32)
+    model = PrivateLinearRegression(target_bounds=(-0.3, 0.7), nonfinite="zero")
+    without, holed = X.copy(), y.copy()
+    without[3], holed[3] = np.nan, np.nan
+    zero, gone = fitted(model, without, y), fitted(model, X, holed)
+    np.testing.assert_array_equal(gone.coef_, zero.coef_)
+
+
 @pytest.mark.parametrize(
     "model",
     [PrivateLinearRegression(target_bounds=(0, 4)), PrivatePoissonRegressor(max_count=4)],

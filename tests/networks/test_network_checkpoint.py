@@ -132,6 +132,8 @@ def test_a_checkpoint_of_another_fit_or_ledger_is_refused(tmp_path, drawn):
         model(path, ledger).fit(X[:-1], Y[:-1])
     with pytest.raises(InvalidArgument, match="another fit"):
         model(path, ledger, solver=NetworkSGD(STEPS + 1, 1.0)).fit(X, Y)
+    with pytest.raises(InvalidArgument, match="another fit"):
+        model(path, ledger, solver=NetworkSGD(STEPS, 1.0, learning_rate=0.1)).fit(X, Y)
     (tmp_path / "text").write_text("no checkpoint")
     with pytest.raises(InvalidArgument, match="not a checkpoint"):
         model(tmp_path / "text", other).fit(X, Y)

@@ -8,9 +8,10 @@ import torch
 from torch import nn
 
 from hushfit.errors import InvalidArgument
-from hushfit.models import is_network
+from hushfit.models import is_network, load_model, save_model
 from hushfit.torch import (
     PrivateMLPClassifier,
+    PrivateMLPRegressor,
     PrivateNeuralClassifier,
     export_onnx,
     fit_private,
@@ -51,8 +52,36 @@ def test_other_networks_need_their_architecture(tmp_path):
         load_network(path)
     model = load_network(path, nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 2)))
     np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
-    with pytest.raises(InvalidArgument, match="wrong type"):
+    with pytest.raises(InvalidArgument, match="other parameters than the network in the file"):
         load_network(path, nn.Linear(4, 2))
+
+
+def test_the_range_of_the_inputs_and_the_solver_are_read_back(tmp_path):
+    """Without the range, a network that was read back would predict from unscaled inputs."""
+    fitted = PrivateNeuralClassifier(
+        nn.Linear(4, 2), classes=["no", "yes"], solver=QUICK, delta=1e-3, input_range=(-5, 50)
+    ).fit(X, Y)
+    path = tmp_path / "model.safetensors"
+    save_network(fitted, path)
+    model = load_network(path, nn.Linear(4, 2))
+    np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
+    assert model.estimator.solver == repr(QUICK)
+
+
+def test_a_regressor_reads_back_with_its_range(tmp_path):
+    fitted = PrivateMLPRegressor(
+        (5,), target_bounds=(-2, 7), solver="dp-sgd", delta=1e-3, feature_bounds=(-3, 3)
+    ).fit(X, X[:, 0])
+    path = tmp_path / "model.safetensors"
+    save_network(fitted, path)
+    model = load_network(path)
+    np.testing.assert_array_equal(model.predict(X), fitted.predict(X))
+    assert model.guarantee == fitted.privacy_
+    assert (model.estimator.target_bounds, model.estimator.solver) == ([-2.0, 7.0], "dp-sgd")
+    with pytest.raises(InvalidArgument, match=r"hushfit\.torch\.save_network"):
+        save_model(fitted, tmp_path / "model.json")
+    with pytest.raises(InvalidArgument, match=r"hushfit\.torch\.load_network"):
+        load_model(path)
 
 
 def test_fits_of_torch_people_are_saved_too(tmp_path):
@@ -64,6 +93,9 @@ def test_fits_of_torch_people_are_saved_too(tmp_path):
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))["__metadata__"]
     assert json.loads(header["guarantee"]) == fit.guarantee.to_dict()
+    back = load_network(tmp_path / "fit.safetensors", nn.Linear(4, 2))
+    assert back.guarantee == fit.guarantee
+    np.testing.assert_array_equal(back.estimator.weights, fit.weights.astype(np.float32))
     with pytest.raises(InvalidArgument, match="not a fitted network"):
         save_network(PrivateMLPClassifier(), tmp_path / "no")
 
@@ -99,6 +131,7 @@ def test_onnx_graphs_compute_the_same_and_carry_the_guarantee(tmp_path, capfd):
     graph = onnx.load(path)
     stated = {prop.key: prop.value for prop in graph.metadata_props}
     assert json.loads(stated["guarantee"]) == fitted.privacy_.to_dict()
+    assert json.loads(stated["settings"])["feature_bounds"] == [-3, 3]
     scaled = (2 * (np.clip(X, -3, 3) + 3) / 6 - 1).astype(np.float32)
     [outputs] = runtime.InferenceSession(str(path)).run(None, {"X": scaled})
     with torch.no_grad():
@@ -168,6 +201,41 @@ def test_the_command_line_fits_evaluates_predicts_and_reports(tmp_path):
     assert load_network(model).receipt.number == 1
     for wrong in (["--hidden", "a,b"], ["--penalty", "l1"], ["--person", "city"]):
         assert run([*fit, *paid, "--model", "mlp", *wrong, "-o", model + "2"]) != 0
+
+
+@pytest.mark.parametrize(
+    ("target", "cells"),
+    [
+        ('kind = "numeric"\nlow = 10\nhigh = 20', ("12", "19", "")),
+        ('kind = "ordinal"\ncategories = ["mild", "severe", "grave"]', ("mild", "grave", "?")),
+    ],
+    ids=["numbers", "grades"],
+)
+def test_the_command_line_fits_numbers_and_grades(tmp_path, capsys, target, cells):
+    from hushfit.cli import run
+
+    low, high, missing = cells
+    lines = [f"{k % 100},Ulm,{high if k % 100 > 50 else low}\n" for k in range(300)]
+    (tmp_path / "table.csv").write_text("age,city,ill\n" + "".join(lines) + f"3,Ulm,{missing}\n")
+    columns = SCHEMA.partition("[columns.age]")[2]
+    (tmp_path / "schema.toml").write_text(
+        f'[target]\nname = "ill"\n{target}\n\n[columns.age]{columns}'
+    )
+    model, table = str(tmp_path / "model.safetensors"), str(tmp_path / "table.csv")
+    fit = ["fit", table, "--schema", str(tmp_path / "schema.toml"), "--model", "mlp"]
+    settings = ["--hidden", "8", "--epsilon", "8", "--delta", "1e-3", "--solver", "dp-sgd"]
+    assert run([*fit, *settings, "-o", model]) == 0
+    assert run(["evaluate", model, table]) == 0
+    labels, page = tmp_path / "labels.csv", tmp_path / "page.html"
+    assert run(["predict", model, table, "-o", str(labels)]) == 0
+    assert len(labels.read_text().splitlines()) == 302
+    assert run(["report", model, "--held-out", table, "-o", str(page)]) == 0
+    assert "On held-out rows" in page.read_text()
+    assert "solver = &#x27;dp-sgd&#x27;" in page.read_text()
+    assert run(["card", model, "-o", str(tmp_path / "card.md")]) == 0
+    assert "tabular-regression" in (tmp_path / "card.md").read_text()
+    capsys.readouterr()
+    assert run(["export", model, "-o", str(tmp_path / "model.onnx")]) == 0
 
 
 def test_the_command_line_protects_persons(tmp_path, capsys):

@@ -180,6 +180,22 @@ def test_a_regressor_stays_within_the_public_range():
     assert model.quote(300, 6).cost == model.privacy_.cost
 
 
+@pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
+@pytest.mark.parametrize("missing", [np.nan, np.inf])
+def test_a_row_without_a_target_contributes_nothing_and_is_not_told(missing):
+    """The same weights as if the row had no features, to the last bit."""
+    X, _ = blobs(50)
+    y, without = 10 * X[:, 0], X.copy()
+    settings = {"target_bounds": (-20, 20), "solver": QUICK, "delta": 1e-3, "random_state": 0}
+    fit = lambda X, y: PrivateMLPRegressor((4,), **settings).fit(X, y).predict(X[1:])  # noqa: E731
+    without[0] = np.nan
+    expected = fit(without, y)
+    y[0] = missing
+    np.testing.assert_array_equal(fit(X, y), expected)
+    with pytest.raises(ValueError, match=r"NaN|infinity"):
+        PrivateMLPRegressor((4,)).fit(X, y)
+
+
 def test_quotes_cost_what_fits_cost_and_labels_read_from_rows_are_told():
     X, y = blobs(50)
     model = PrivateMLPClassifier((4,), solver=QUICK, delta=1e-3)
@@ -275,18 +291,20 @@ def test_a_dataset_that_changes_its_length_is_refused():
 
 
 class Ragged(Squares):
-    """One record has another shape."""
+    """One record has another shape, and one cannot be read."""
 
     def __getitem__(self, k):
         x, y = super().__getitem__(k)
+        if k == 4:
+            raise OSError(f"record {k} is damaged")
         return (x[:2], y) if k == 3 else (x, y)
 
 
-def test_a_record_of_another_shape_contributes_nothing_and_is_not_told():
+def test_a_record_that_is_damaged_or_of_another_shape_contributes_nothing_and_is_not_told():
     odd = DatasetRecords(Ragged(10), 10, torch.zeros(4), torch.tensor(0.0))
-    x, _ = odd.take(np.arange(5))
-    assert torch.isnan(x[3]).all()
-    assert torch.isfinite(x[[0, 1, 2, 4]]).all()
+    x, _ = odd.take(np.arange(6))
+    assert torch.isnan(x[[3, 4]]).all()
+    assert torch.isfinite(x[[0, 1, 2, 5]]).all()
     net = Network.of(
         nn.Linear(4, 1),
         lambda out, y: (out[:, 0] - y) ** 2,
@@ -296,8 +314,8 @@ def test_a_record_of_another_shape_contributes_nothing_and_is_not_told():
         precise_sums=True,
     )
     query = NetworkGradient(net, net.start, 1.0)
-    without = query(NetworkRows(odd, net.record), np.array([0, 1, 2, 4]))
-    found = query(NetworkRows(odd, net.record), np.arange(5))
+    without = query(NetworkRows(odd, net.record), np.array([0, 1, 2, 5]))
+    found = query(NetworkRows(odd, net.record), np.arange(6))
     np.testing.assert_allclose(found, without, rtol=1e-14)
 
 

@@ -1,5 +1,6 @@
 """The sum of clipped gradients of a network never moves further than its proof says."""
 
+import math
 from dataclasses import replace
 from itertools import count, pairwise
 
@@ -14,6 +15,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import RECORD_RELATIONS, Relation
 from hushfit.torch import Network, NetworkGradient, NetworkLossDrop, RecordShape
 from hushfit.torch._arithmetic import one_thread
+from hushfit.torch._engines import _copy, _windows
 from hushfit.torch._groups import GROUP_ROWS, Weighted, group_ends
 from hushfit.torch._parts import Outer
 from hushfit.torch._validation import _behind, _rounded_sum, sums_repeat
@@ -443,6 +445,22 @@ CONVOLUTIONS = {
     "same size": nn.Conv2d(2, 3, (5, 3), padding="same"),
     "around": nn.Conv2d(2, 3, 3, padding=(2, 1), padding_mode="circular"),
 }
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_patches_are_copied_as_torch_copies_them(name):
+    """Compiled on the processor, by torch on other devices."""
+    layer = CONVOLUTIONS[name]
+    images = torch.randn(3, layer.in_channels, 15, 14).contiguous(memory_format=torch.channels_last)
+    windows = _windows(layer, images[1:])
+    if layer.in_channels == 1:
+        windows = windows.permute(0, 1, 4, 5, 6, 2, 3)
+    _, groups, *size = windows.shape
+    found = torch.full((2 * groups, 2, math.prod(size)), torch.inf)
+    _copy(windows, found)
+    assert torch.equal(found[:, 0], windows.reshape(2 * groups, -1))
+    assert bool(found[:, 1].isinf().all())
+    _copy(windows.to("meta"), found.to("meta"))  # refuses shapes that do not fit
 
 
 @pytest.mark.parametrize("name", CONVOLUTIONS)

@@ -46,26 +46,25 @@ def fit_perceptron(file: Any, penalty: Any, ledger: Any, given: dict[str, Any]) 
 def _estimator(file: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit import Budget
     from hushfit.errors import InvalidArgument
-    from hushfit.torch import PrivateMLPClassifier
+    from hushfit.torch import PrivateMLPClassifier, PrivateMLPRegressor
 
     Budget(given["epsilon"], given["delta"])  # refuses invalid values before a large file is read
     if file.unconfirmed:
         raise InvalidArgument(
             "--model mlp takes confirmed schemas only. Confirm the drafted values first."
         )
-    return PrivateMLPClassifier(
-        _widths(given["hidden"]),
-        epsilon=given["epsilon"],
-        delta=given["delta"],
-        adjacency=given["adjacency"],
-        classes=list(file.schema.target.categories),
-        solver=given["solver"],
-        ledger=ledger,
-        person_weight=file.schema.privacy_unit.weighting,
-        rows_per_person=file.schema.rows_per_person,
-        random_state=given["seed"],
-        verbose=int(at_terminal(given["as_json"])),
-    )
+    settings = {
+        **{name: given[name] for name in ("epsilon", "delta", "adjacency", "solver")},
+        "ledger": ledger,
+        "person_weight": file.schema.privacy_unit.weighting,
+        "rows_per_person": file.schema.rows_per_person,
+        "random_state": given["seed"],
+        "verbose": int(at_terminal(given["as_json"])),
+    }
+    target, hidden = file.schema.target, _widths(given["hidden"])
+    if target.kind == "categorical":
+        return PrivateMLPClassifier(hidden, classes=list(target.categories), **settings)
+    return PrivateMLPRegressor(hidden, target_bounds=(target.low, target.high), **settings)
 
 
 def _widths(text: str) -> tuple[int, ...]:
@@ -80,35 +79,38 @@ def _widths(text: str) -> tuple[int, ...]:
 
 
 def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
-    """Encoded rows, their labels and, if the schema names ids, their persons; a row whose label is
-    no class becomes one that contributes nothing.
+    """Encoded rows, their targets and, if the schema names ids, their persons; a row without a
+    target, or with a label that is no class, becomes one that contributes nothing.
     """
     import numpy as np
 
     from hushfit.data.rows import PersonIndex
-    from hushfit.data.tables import RowCodec, find_tables, table_batches
+    from hushfit.data.tables import RowCodec, find_tables, table_batches, target_values
 
+    target = schema.target
     codec, names = RowCodec(schema), [column.name for column in schema.columns]
-    names += [schema.target.name, *([] if schema.person is None else [schema.person])]
+    names += [target.name, *([] if schema.person is None else [schema.person])]
     found = find_tables(given["tables"], given["format_"], schema.file)
     parts = [np.empty((0, codec.n_features), np.float32)]
-    codes, owners = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    targets, owners = [np.empty(0)], [np.empty(0, np.int64)]
     index = PersonIndex()
     with reading_bar([table.path for table in found], at_terminal(given["as_json"])) as watch:
         for table in found:
             for batch in table_batches(table, names, watch):
                 if batch.num_rows:
                     parts.append(codec.matrix(batch).toarray().astype(np.float32))
-                    codes.append(schema.target.codes(batch.column(schema.target.name)))
+                    targets.append(target_values(batch.column(target.name), target))
                     if schema.person is not None:
                         owners.append(index.add(batch.column(schema.person)))
-    X, labels = np.concatenate(parts), np.concatenate(codes)
-    unknown = labels >= len(schema.target.categories)
-    X[unknown], labels[unknown] = np.nan, 0
+    X, y = np.concatenate(parts), np.concatenate(targets)
+    unknown = np.isnan(y)
+    X[unknown], y[unknown] = np.nan, 0
+    if target.kind == "categorical":
+        y = np.array(target.categories)[y.astype(np.int64)]
     persons = None
     if schema.person is not None:
         persons = index.persons(owners, schema.privacy_unit, f"column {schema.person!r}")
-    return X, np.array(schema.target.categories)[labels], persons
+    return X, y, persons
 
 
 def _refuse_large_delta(given: dict[str, Any], n_rows: int) -> None:

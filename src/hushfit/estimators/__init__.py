@@ -26,6 +26,7 @@ refusal_of_shape                What to raise for rows of a wrong shape, without
 encode_labels                   Labels as numbers, by the public label set
 public_classes                  The label set, sorted
 TargetScale                     Targets mapped to [-1, 1] by their public range
+with_missing_targets            Checked rows and targets, of which some may be missing
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
 refuse_extras                   Refuse sample weights and unknown arguments of ``fit``
@@ -125,6 +126,7 @@ from hushfit.estimators._regressors import (
     PrivatePoissonRegressor,
     PrivateRidge,
     TargetScale,
+    with_missing_targets,
 )
 from hushfit.estimators._scaling import ChosenScaling
 from hushfit.estimators._selector import PrivateFeatureSelector
@@ -190,4 +192,5 @@ __all__ = [
     "refuse_unused_settings",
     "require_feasible",
     "split_groups",
+    "with_missing_targets",
 ]

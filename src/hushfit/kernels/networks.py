@@ -1,4 +1,6 @@
-"""Sums in float64 of the float32 numbers of a network, without copies of these in float64."""
+"""Sums in float64 of the float32 numbers of a network, without copies of these in float64; and
+copies of the patches of images.
+"""
 
 import numpy as np
 
@@ -27,3 +29,30 @@ def add_scaled(totals, values, factor):
     """Add float32 values times a factor to totals in float64, in place."""
     for i in range(totals.shape[0]):
         totals[i] += factor * np.float64(values[i])
+
+
+@compiled(**_STRICT)
+def copy_windows(memory, sizes, strides, matrices):
+    """Copy numbers that lie at the given strides in memory into matrices, one for each index of the
+    first two of seven axes; other entries of these are left as they are.
+    """
+    rows, groups, n2, n3, n4, n5, run = sizes
+    s0, s1, s2, s3, s4, s5, s6 = strides
+    if s5 == run * s6:  # the last two axes are one
+        run, n5 = run * n5, 1
+    for i in range(rows * groups):
+        to = matrices[i]
+        base, at = i // groups * s0 + i % groups * s1, 0
+        for j in range(n2):
+            for k in range(n3):
+                for l in range(n4):
+                    for m in range(n5):
+                        start = base + j * s2 + k * s3 + l * s4 + m * s5
+                        given, found = memory[start:], to[at:]
+                        if s6 == 1:
+                            for t in range(run):
+                                found[t] = given[t]
+                        else:
+                            for t in range(run):
+                                found[t] = given[t * s6]
+                        at += run

@@ -58,7 +58,7 @@ _SETTINGS = (
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
 # Parameters of regressors that are about a run and not about the model.
-OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type"}
+OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type", "even_weights"}
 # Only files of models with a feature map have these: the map, and where the rows lie on it.
 _MAP_FIELDS = ("feature_map", "row_profile")
 # Only files of regressors have this: what columns and predictions are clipped to.
@@ -165,7 +165,7 @@ def described(model: Model) -> dict[str, Any]:
     if kind is None or not hasattr(fitted, "coef_"):
         raise InvalidArgument(
             f"{type(fitted).__name__} is not a fitted hushfit classifier or regressor. Fit one, "
-            "then save it."
+            "then save it. Networks are saved by hushfit.torch.save_network."
         )
     coef, intercept = model.weights
     contents: dict[str, Any] = {

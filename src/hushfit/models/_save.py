@@ -10,6 +10,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators import FormulaModel, PrivateFeatureSelector, PrivateRanker
 from hushfit.models._file import _digest, _strict_json, model_json, read_model
 from hushfit.models._model import Model, Provenance
+from hushfit.models._network_file import is_network
 from hushfit.models._pipeline_file import (
     PIPELINE_FORMAT,
     PipelineModel,
@@ -82,6 +83,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
     >>> load_model(path).estimator.coef_.shape
     (1, 1)
     """
+    if is_network(path):
+        raise InvalidArgument(
+            f"{os.fspath(path)} is a network. Read it with hushfit.torch.load_network."
+        )
     if is_ranker(path):
         return load_ranker(path)
     return _load_pipeline(path) if is_pipeline(path) else read_model(path)[0]

@@ -77,10 +77,14 @@ def model_card(
         lead(model),
         _use("", "load_model", "model.json", _predict(model)),
         _columns(model),
-        "tabular-classification" if model.predicts_classes else "tabular-regression",
+        _task(model),
         *_scores(evaluation),
     )
     return _card(model, subject, digest, evidence)
+
+
+def _task(model: Model) -> str:
+    return "tabular-classification" if model.predicts_classes else "tabular-regression"
 
 
 def network_card(
@@ -108,7 +112,7 @@ def network_card(
         lead(model),
         _use(".torch", "load_network", "model.safetensors", _predict(model)),
         _columns(model),
-        "tabular-classification",
+        _task(model),
         *_scores(evaluation),
     )
     return _card(model, subject, digest, evidence)

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
+from hushfit.kernels.networks import copy_windows
 from hushfit.torch._module_loss import ModuleLoss
 from hushfit.torch._parts import Lookup, Outer, Part, Whole
 
@@ -64,33 +65,54 @@ def _parts_of_convolution(m: Any, names: dict[str, str], a: Tensor, g: Tensor) -
 
 
 def _kernel_gradients(m: Any, name: str, a: Tensor, g: Tensor) -> Whole:
-    """Slopes times patches, some examples at a time."""
-    channels, axes = m.in_channels // m.groups, (0, 2, 3, 1)
-    shape: tuple[int, ...] = (m.out_channels, *m.kernel_size, channels)
-    sizes = m.out_channels // m.groups, m.weight[0].numel()
-    if m.in_channels == 1:
-        shape, axes, sizes = (*m.kernel_size, channels, m.out_channels), (2, 3, 1, 0), sizes[::-1]
-    products = _aligned(g, len(a) * m.groups, *sizes)
-    mode = "constant" if m.padding_mode == "zeros" else m.padding_mode
-    a = F.pad(a, m._reversed_padding_repeated_twice, mode)
-    for start in range(0, len(a), PATCHED_ROWS):
-        rows = slice(start, start + PATCHED_ROWS)
-        left, right = _factors(m, a[rows], g[rows])
-        torch.bmm(left, right, out=products[start * m.groups :][: len(left)])
-    return Whole(name, products.reshape(len(a), *shape), axes)
-
-
-def _factors(m: Any, a: Tensor, g: Tensor) -> tuple[Tensor, Tensor]:
-    """Slopes, and patches of the images ordered by height, width and channel, for each example and
-    group: the product is over the places of the output. For images of one channel both are
-    transposed and exchanged.
+    """Slopes times patches, some examples at a time: the product is over the places of the output.
+    Patches are ordered by height, width and channel.
     """
-    windows, places = _windows(m, a), g[0, 0].numel()
-    slopes = _matrices(g.unflatten(1, (m.groups, -1)), m.out_channels // m.groups, places)
-    patch = m.weight[0].numel()
-    if m.in_channels == 1:  # a copy along the rows of an image has longer runs
-        return _matrices(windows.permute(0, 1, 4, 5, 6, 2, 3), patch, places), slopes.mT
-    return slopes, _matrices(windows, places, patch)
+    outputs, patch, places = m.out_channels // m.groups, m.weight[0].numel(), g[0, 0].numel()
+    shape: tuple[int, ...] = (m.out_channels, *m.kernel_size, m.in_channels // m.groups)
+    axes, chunk = (0, 2, 3, 1), min(len(a), PATCHED_ROWS)
+    mode = "constant" if m.padding_mode == "zeros" else m.padding_mode
+    windows = _windows(m, F.pad(a, m._reversed_padding_repeated_twice, mode))
+    one_channel = m.in_channels == 1
+    if one_channel:  # patches by places: a copy along the rows of an image has longer runs
+        windows, shape, axes = windows.permute(0, 1, 4, 5, 6, 2, 3), (*shape[1:], outputs), _LAST
+        height = _even(patch, outputs)
+        patches = a.new_empty(chunk, height, places)
+        patches[:, patch:] = 0
+        products = a.new_empty(len(a), height, outputs)
+    else:
+        patches = _aligned(a, chunk * m.groups, places, patch)
+        products = _aligned(a, len(a) * m.groups, outputs, patch)
+    for start in range(0, len(a), chunk):
+        rows = slice(start, start + chunk)
+        slopes = _slopes(g[rows], m.groups)
+        copied = patches[: len(slopes)]
+        _copy(windows[rows], copied)
+        left, right = (copied, slopes.mT) if one_channel else (slopes, copied)
+        torch.bmm(left, right, out=products[start * m.groups :][: len(slopes)])
+    return Whole(name, products[:, : patch if one_channel else None].reshape(len(a), *shape), axes)
+
+
+# Axes of a kernel whose outputs come last.
+_LAST = (2, 3, 1, 0)
+
+
+def _even(height: int, width: int) -> int:
+    """The next height at which matrices of this width, one behind the other, all begin at a
+    multiple of 64 bytes.
+    """
+    return next(h for h in range(height, height + _ALIGNED) if h * width % _ALIGNED == 0)
+
+
+def _slopes(g: Tensor, groups: int) -> Tensor:
+    """Slopes as matrices of outputs by places, for each example and group."""
+    outputs, places = g.shape[1] // groups, g[0, 0].numel()
+    last = g.permute(0, 2, 3, 1)
+    if groups == 1 and last.is_contiguous() and outputs * places % _ALIGNED == 0:
+        return last.reshape(len(g), places, outputs).mT
+    found = _aligned(g, len(g) * groups, outputs, places)
+    found.view(len(g), groups, outputs, *g.shape[2:]).copy_(g.unflatten(1, (groups, -1)))
+    return found
 
 
 def _aligned(like: Tensor, count: int, height: int, width: int) -> Tensor:
@@ -102,14 +124,16 @@ def _aligned(like: Tensor, count: int, height: int, width: int) -> Tensor:
     return memory[:, :size].view(count, height, width)
 
 
-def _matrices(values: Tensor, height: int, width: int) -> Tensor:
-    """The same numbers as matrices, each from a multiple of 64 bytes on."""
-    count = values.numel() // (height * width)
-    if height * width % _ALIGNED == 0:
-        return values.reshape(count, height, width)
-    found = _aligned(values, count, height, width)
-    found.view(values.shape).copy_(values)
-    return found
+def _copy(windows: Tensor, matrices: Tensor) -> None:
+    """Copy the numbers of windows to the beginnings of matrices, one for each row and group."""
+    sizes, strides = windows.shape, windows.stride()
+    if windows.device.type != "cpu":
+        matrices[:, : windows[0, 0].numel() // matrices.shape[2]].view(sizes).copy_(windows)
+        return
+    end = 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides, strict=True))
+    memory = windows.as_strided((end,), (1,)).numpy()
+    rows = matrices.as_strided((len(matrices), matrices[0].numel()), (matrices.stride(0), 1))
+    copy_windows(memory, tuple(sizes), strides, rows.numpy())
 
 
 def _windows(m: Any, a: Tensor) -> Tensor:

@@ -1,7 +1,9 @@
 """scikit-learn estimators of networks with a privacy guarantee."""
 
+import copy
 import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import (
     PersonSettings,
+    PredictionRanges,
     TargetScale,
     encode_labels,
     features_of,
@@ -26,6 +29,7 @@ from hushfit.estimators import (
     public_classes,
     refuse_extras,
     split_groups,
+    with_missing_targets,
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
 from hushfit.release import Quote, Randomness, Terms
@@ -471,12 +475,13 @@ def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Shape of the outputs of one record; refuses a module that takes no such records."""
     dtype = next((one.dtype for one in module.parameters()), torch.float32)
     try:
-        with torch.no_grad():
-            outputs = module(torch.zeros((2, *shape), dtype=dtype))
+        with torch.no_grad():  # of a copy: a pass may change what a module keeps
+            outputs = copy.deepcopy(module)(torch.zeros((2, *shape), dtype=dtype))
     except Exception as error:
         raise InvalidArgument(
             f"{type(module).__name__} does not take records of shape {shape}: {error}. Nothing was "
-            "charged. Give records of another shape, or change the module."
+            "charged. Give records of another shape, or change the module, whose forward pass must "
+            "not need gradients."
         ) from None
     if not isinstance(outputs, Tensor):
         raise InvalidArgument(
@@ -581,7 +586,8 @@ class PrivateMLPRegressor(RegressorMixin, _MLPSettings):
     hidden, activation, feature_bounds
         As for `PrivateMLPClassifier`.
     target_bounds : (low, high), optional
-        Public range of the target; values outside are clipped. None reads it from ``y`` and warns.
+        Public range of the target; values outside are clipped, and a row whose target is missing
+        contributes nothing. None reads it from ``y`` and warns.
     others
         As for `PrivateNeuralClassifier`, and so are the attributes.
 
@@ -648,11 +654,14 @@ class PrivateMLPRegressor(RegressorMixin, _MLPSettings):
         refuse_extras(unsupported)
         Budget(self.epsilon, self.delta)
         X, ids = split_groups(X, groups, y)
-        X, y = self._validated(X, y=y, y_numeric=True)
+        check = partial(self._validated, X, y_numeric=True)
+        known = self.target_bounds is not None
+        X, y = with_missing_targets(y, check) if known else check(y=y)
         scale = TargetScale.of(self.target_bounds, y, fit_intercept=True)
         record = RecordShape(X.shape[1:])
-        fit = self._fitted(X, scale(y), record, 1, _squared_error, ids)
-        self.target_scale_ = scale
+        targets = scale(np.where(np.isfinite(y), y, np.nan))
+        fit = self._fitted(X, targets, record, 1, _squared_error, ids)
+        PredictionRanges((scale.low, scale.high)).restore(self)
         self._accept(fit)
         return self
 
@@ -686,7 +695,8 @@ class PrivateMLPRegressor(RegressorMixin, _MLPSettings):
         array of shape (n_rows,)
         """
         outputs = np.clip(self._outputs(X)[:, 0], -1, 1)
-        return np.asarray(self.target_scale_.centre + self.target_scale_.half_width * outputs)
+        low, high = PredictionRanges.of(self).target
+        return np.asarray(low + (high - low) / 2 * (1 + outputs))
 
     def _public(self) -> list[str]:
         known = self.target_bounds is not None

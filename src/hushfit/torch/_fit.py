@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -85,6 +85,11 @@ class NetworkFit:
     guarantee: Guarantee
     receipt: Receipt | None
 
+    @property
+    def privacy_(self) -> Guarantee:
+        """The guarantee, under the name that estimators have for it."""
+        return self.guarantee
+
 
 def checked_callbacks(callbacks: Any) -> tuple[Callback, ...]:
     """Refuse callbacks that cannot be called, before anything is paid."""
@@ -141,8 +146,9 @@ def _ahead(randomness: Randomness) -> Randomness:
     return randomness._replace(sampler=AheadSampler(sampler)) if sampler.secure else randomness
 
 
-def _fit_of(network: Network, quote: Quote) -> str:
+def _fit_of(network: Network, solver: NetworkSolver, quote: Quote) -> str:
     return fingerprint(
+        solver=asdict(solver) if is_dataclass(solver) else type(solver).__qualname__,
         start=network.start,
         n_units=network.n_units,
         unit=network.privacy_unit,
@@ -166,7 +172,7 @@ def _contract(
     """
     if path is None:
         return Contract.signed(rows, quote, network.relation, terms, remember=False), None
-    fit = _fit_of(network, quote)
+    fit = _fit_of(network, solver, quote)
     if path.exists():
         found = Checkpoint.load(path, fit)
     else:

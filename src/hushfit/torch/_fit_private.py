@@ -1,5 +1,6 @@
 """Private fits for people who write torch: any module, any loss, any dataset of fixed length."""
 
+import copy
 from os import PathLike
 from typing import Any
 
@@ -18,6 +19,8 @@ from hushfit.torch._network import PHYSICAL_BATCH, Network
 from hushfit.torch._rows import ArrayRecords, DatasetRecords, NetworkRows, Records
 from hushfit.torch._validation import RecordShape
 from hushfit.unit import PrivacyUnit
+
+NOT_READ = "A record that cannot be read, or has another shape, contributes nothing."
 
 
 def fit_private(
@@ -115,7 +118,7 @@ def fit_private(
         Randomness.of(random_state),
         ledger,
         ("the shapes and types of a record", "the module and its first weights", "the loss"),
-        (LEFT_OUT, ROW_INDEPENDENCE),
+        (LEFT_OUT, *([NOT_READ] if isinstance(records, DatasetRecords) else []), ROW_INDEPENDENCE),
     )
     return fit_network(rows, network, solver, terms, random_state, callbacks, checkpoint, verbose)
 
@@ -192,8 +195,8 @@ def _classes(classes: int | None, module: nn.Module, x: Tensor, y: Tensor) -> in
     dtype = next((one.dtype for one in module.parameters()), torch.float32)
     record = torch.zeros((2, *x.shape), dtype=dtype if x.is_floating_point() else x.dtype)
     try:
-        with torch.no_grad():
-            outputs = module(record)
+        with torch.no_grad():  # of a copy: a pass may change what a module keeps
+            outputs = copy.deepcopy(module)(record)
     except Exception as error:
         raise InvalidArgument(
             f"{type(module).__name__} does not take records of shape {tuple(x.shape)}: {error}. "

@@ -24,18 +24,28 @@ from torch import Tensor, nn
 
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import PredictionRanges
 from hushfit.models import NETWORK_FORMAT, Model, PaidReceipt, Provenance
 from hushfit.privacy import Guarantee
 from hushfit.torch._estimators import (
     PrivateMLPClassifier,
+    PrivateMLPRegressor,
     PrivateNeuralClassifier,
     multilayer_perceptron,
     outputs_of,
 )
 from hushfit.torch._fit import NetworkFit
 
-_VERSION = "1"
-_SETTINGS = ("hidden", "activation", "epsilon", "delta", "adjacency", "feature_bounds")
+_VERSION = "2"
+_COMMON = ("epsilon", "delta", "adjacency", "solver")
+_PERCEPTRON = (*_COMMON, "hidden", "activation", "feature_bounds")
+# What a file keeps of an estimator besides its weights and classes.
+_SETTINGS: dict[type, tuple[str, ...]] = {
+    PrivateMLPClassifier: _PERCEPTRON,
+    PrivateMLPRegressor: (*_PERCEPTRON, "target_bounds"),
+    PrivateNeuralClassifier: (*_COMMON, "input_range"),
+}
+_PERCEPTRONS = (PrivateMLPClassifier, PrivateMLPRegressor)
 _FIELDS = (
     *("format", "version", "kind", "settings", "classes", "features", "steps", "schema"),
     *("guarantee", "receipt", "provenance", "hash"),
@@ -48,8 +58,8 @@ def save_network(model: Any, path: str | os.PathLike[str]) -> str:
     Parameters
     ----------
     model : Model, fitted estimator, or NetworkFit
-        Other estimators than `PrivateMLPClassifier` are written without their architecture, which
-        only code can describe.
+        Networks other than perceptrons are written without their architecture, which only code
+        can describe.
     path : path or str
         Replaced if it exists; usually ends in ``.safetensors``.
 
@@ -80,27 +90,23 @@ def network_bytes(model: Any) -> tuple[bytes, str]:
     made = model if isinstance(model, Model) else Model(model, provenance=Provenance.now())
     fitted = made.estimator
     if isinstance(fitted, NetworkFit):
-        module, guarantee, steps = fitted.module, fitted.guarantee, fitted.steps
-    elif isinstance(fitted, PrivateMLPClassifier | PrivateNeuralClassifier) and hasattr(
-        fitted, "module_"
-    ):
-        module, guarantee, steps = fitted.module_, fitted.privacy_, fitted.n_iter_
+        module, steps = fitted.module, fitted.steps
+    elif type(fitted) in _SETTINGS and hasattr(fitted, "module_"):
+        module, steps = fitted.module_, fitted.n_iter_
     else:
         raise InvalidArgument(
             f"{type(fitted).__name__} is not a fitted network. Fit one, then save it."
         )
-    perceptron = isinstance(fitted, PrivateMLPClassifier)
-    settings = {name: _plain(getattr(fitted, name)) for name in _SETTINGS} if perceptron else {}
     fields = {
         "format": NETWORK_FORMAT,
         "version": _VERSION,
         "kind": type(fitted).__name__,
-        "settings": settings,
-        "classes": None if isinstance(fitted, NetworkFit) else fitted.classes_.tolist(),
-        "features": made.feature_names if perceptron else None,
+        "settings": _settings(fitted),
+        "classes": [] if isinstance(fitted, NetworkFit) else made.classes,
+        "features": made.feature_names if isinstance(fitted, _PERCEPTRONS) else None,
         "steps": int(steps),
         "schema": None if made.schema is None else made.schema.to_dict(),
-        "guarantee": guarantee.to_dict(),
+        "guarantee": made.guarantee.to_dict(),
         "receipt": None if made.receipt is None else asdict(made.receipt),
         "provenance": asdict(made.provenance),
     }
@@ -177,33 +183,43 @@ def read_network(
         ) from None
 
 
+def _settings(fitted: Any) -> dict[str, Any]:
+    """The settings of an estimator as JSON values; the range of targets as it was used."""
+    found = {name: _plain(getattr(fitted, name)) for name in _SETTINGS.get(type(fitted), ())}
+    if isinstance(fitted, PrivateMLPRegressor):
+        found["target_bounds"] = PredictionRanges.of(fitted).target
+    return found
+
+
 def _model(fields: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module | None) -> Model:
     if fields["version"] != _VERSION:
         raise InvalidArgument(
             f"the network has version {fields['version']!r}, this hushfit reads {_VERSION}."
         )
-    guarantee = Guarantee.from_dict(fields["guarantee"])
-    if fields["kind"] == PrivateMLPClassifier.__name__:
-        settings = {**fields["settings"], "hidden": tuple(fields["settings"]["hidden"])}
-        settings["epsilon"] = float(settings["epsilon"])
-        fitted: Any = PrivateMLPClassifier(**settings, classes=fields["classes"])
+    kinds = {kind.__name__: kind for kind in _SETTINGS}
+    kind = None if fields["kind"] == NetworkFit.__name__ else kinds[fields["kind"]]
+    settings, classes = dict(fields["settings"]), fields["classes"]
+    if kind in _PERCEPTRONS:
+        settings["hidden"] = tuple(settings["hidden"])
         module = multilayer_perceptron(
-            len(fields["features"]),
-            settings["hidden"],
-            len(fields["classes"]),
-            settings["activation"],
+            len(fields["features"]), settings["hidden"], len(classes) or 1, settings["activation"]
         )
-        fitted.n_features_in_ = len(fields["features"])
-    elif module is None:
+    if module is None:
         raise InvalidArgument(
             f"the file has the weights of a {fields['kind']}, whose architecture is code. In "
             "Python, give it as module= of load_network."
         )
+    _fill(module, tensors)
+    guarantee, steps = Guarantee.from_dict(fields["guarantee"]), int(fields["steps"])
+    if kind is None:
+        weights = nn.utils.parameters_to_vector(p for p in module.parameters() if p.requires_grad)
+        values = weights.detach().double().numpy()
+        fitted: Any = NetworkFit(module, values, steps, guarantee, None)
     else:
-        fitted = PrivateNeuralClassifier(module, classes=fields["classes"])
-    module.load_state_dict(tensors)
-    fitted.module_, fitted.n_iter_, fitted.privacy_ = module, int(fields["steps"]), guarantee
-    fitted.classes_, fitted.receipt_ = np.array(fields["classes"]), None
+        given = {} if kind in _PERCEPTRONS else {"module": module}
+        fitted = _estimator(kind, {**given, **settings}, classes, fields["features"])
+        fitted.module_, fitted.n_iter_, fitted.privacy_ = module, steps, guarantee
+        fitted.receipt_ = None
     return Model(
         fitted,
         None if fields["schema"] is None else Schema.from_dict(fields["schema"]),
@@ -211,6 +227,32 @@ def _model(fields: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module
         None if fields["receipt"] is None else PaidReceipt(**fields["receipt"]),
         Provenance(**fields["provenance"]),
     )
+
+
+def _estimator(
+    kind: Any, settings: dict[str, Any], classes: list[Any], features: list[str] | None
+) -> Any:
+    """An estimator that predicts as the one that was saved, once it has its module."""
+    settings["epsilon"] = float(settings["epsilon"])
+    if kind is PrivateMLPRegressor:
+        fitted = kind(**settings)
+        PredictionRanges(tuple(settings["target_bounds"])).restore(fitted)
+    else:
+        fitted = kind(**settings, classes=classes)
+        fitted.classes_ = np.array(classes)
+    if features is not None:
+        fitted.n_features_in_ = len(features)
+    return fitted
+
+
+def _fill(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    try:
+        module.load_state_dict(tensors)
+    except RuntimeError:
+        raise InvalidArgument(
+            f"{type(module).__name__} has other parameters than the network in the file: their "
+            "names or shapes differ. Give the architecture that was fitted."
+        ) from None
 
 
 def _digest(header: Mapping[str, str], tensors: Mapping[str, Tensor]) -> str:
@@ -259,7 +301,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
     Notes
     -----
     Needs ``pip install hushfit[onnx]``. The input ``X`` has the shape (n, \\*shape), the output
-    ``outputs`` is that of the module.
+    ``outputs`` is that of the module. The metadata ``settings`` have the public ranges that inputs
+    are scaled from, and for a regressor the range that outputs of -1 to 1 stand for.
     """
     import onnx
 
@@ -267,7 +310,7 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
     bare = isinstance(fitted, NetworkFit)
     module = fitted.module if bare else fitted.module_
     guarantee = fitted.guarantee if bare else fitted.privacy_
-    about = {"guarantee": guarantee.to_json()}
+    about = {"guarantee": guarantee.to_json(), "settings": json.dumps(_settings(fitted))}
     if isinstance(model, Model):
         about |= {"classes": repr(model.classes), "features": repr(model.feature_names)}
     outputs_of(module, shape)  # refuses records of another shape

@@ -1,5 +1,6 @@
 """Records of any shape, as networks see them: padded batches of one fixed size."""
 
+import contextlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -69,8 +70,8 @@ class DatasetRecords:
     """Records of a map-style dataset, read one by one. It must return the same record for the same
     number each time.
 
-    A record of another shape than the public one becomes one that contributes nothing: an error
-    in the middle of a fit would tell that it is there.
+    A record that cannot be read, or is of another shape than the public one, becomes one that
+    contributes nothing: an error in the middle of a fit would tell that it is there.
 
     Parameters
     ----------
@@ -100,9 +101,10 @@ class DatasetRecords:
         x = torch.full((len(rows), *self.x.shape), math.nan, dtype=torch.float64)
         y = torch.full((len(rows), *self.y.shape), math.nan, dtype=torch.float64)
         for k, row in enumerate(rows):
-            one, target = (torch.as_tensor(part) for part in self.dataset[int(row)])
-            if one.shape == self.x.shape and target.shape == self.y.shape:
-                x[k], y[k] = one, target
+            with contextlib.suppress(Exception):  # its text may quote the record
+                one, target = (torch.as_tensor(part) for part in self.dataset[int(row)])
+                if one.shape == self.x.shape and target.shape == self.y.shape:
+                    x[k], y[k] = one, target
         return x, y
 
 

@@ -182,6 +182,8 @@ def test_part_of_a_ceiling_and_a_whole_grant_can_be_transferred(team):
         team.lead.team.transfer("alice", "bob", 1.0)
     with pytest.raises(LedgerError, match="is not less than the ceiling"):
         team.lead.team.transfer("bob", "alice", 1.5)
+    with pytest.raises(LedgerError, match=r"ceiling of epsilon=2.25.* is above the total"):
+        team.lead.team.transfer("bob", "alice", 0.75)
     team.lead.team.transfer("bob", "alice", 0.25)
     assert [g.budget.epsilon for g in team.lead.team.grants] == [1.75, 1.25]
     with pytest.raises(LedgerError, match="'bob' has a grant"):

@@ -415,7 +415,7 @@ def payments_of(account: Any) -> list[dict[str, Any]]:
     """Every payment of an account, as plain values."""
     from hushfit.privacy.ledger import Tally
 
-    chain, receipts = _disk(account).history(), iter(account.entries)
+    chain, receipts = _disk(account).history(), account.entries  # which may have grown meanwhile
     models = {
         entry.body["receipt"]: entry.body["model"] for entry in chain if entry.kind == "model"
     }
@@ -429,7 +429,7 @@ def payments_of(account: Any) -> list[dict[str, Any]]:
             "model": models.get(entry.body["receipt"]),
         }
         for entry, receipt in zip(
-            (entry for entry in chain if entry.kind == "charge"), receipts, strict=True
+            (entry for entry in chain if entry.kind == "charge"), receipts, strict=False
         )
     ]
 

@@ -356,9 +356,10 @@ class Team:
             )
         receiver = self._held(taker)
         smaller = self._ceiling(replace(giver.budget, epsilon=giver.budget.epsilon - part))
-        larger = self._ceiling(replace(receiver.budget, epsilon=receiver.budget.epsilon + part))
+        raised = replace(receiver.budget, epsilon=receiver.budget.epsilon + part)
         changed = self._with(_covering(giver.under(smaller), self.name))
-        return changed._with(receiver.under(larger))
+        self._refuse_above_total(raised)
+        return changed._with(receiver.under(self._ceiling(raised)))
 
     def _handed_over(self, grant: Grant, taker: str) -> "Team":
         if self.grant_of(taker) is not None:
