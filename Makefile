@@ -61,6 +61,8 @@ bench: install
 # Coverage of confidence intervals, over hours; a run that was stopped goes on where it was.
 coverage: install
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage --write $(ARGS)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage_tables --write
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.interval_rivals --write
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.statistics_coverage --write
 
 # Attacks on every algorithm and checks of every query and sampler: under 20 minutes on 2 cores, false alarms at most 1e-3 in all.
@@ -95,7 +97,8 @@ lowest: install
 	$(BIN)/uv pip install --quiet --python out/lowest --resolution lowest-direct --editable '.[frames,excel,formula,reference]' $(TESTERS)
 	cd out && lowest/bin/python -m pytest -c ../pyproject.toml --rootdir .. -m "not slow" $(CORE)
 
-# Every supported Python that is on this machine; those that are not are named.
+# Every supported Python that is on this machine, those of pyenv too; those that are not are named.
+matrix: export PATH := $(subst $() ,:,$(wildcard $(HOME)/.pyenv/versions/*/bin)):$(PATH)
 matrix: install
 	for version in 3.11 3.12 3.13 3.14; do \
 	  if $(BIN)/uv python find --quiet --no-python-downloads $$version >/dev/null 2>&1; then \

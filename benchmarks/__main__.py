@@ -50,7 +50,7 @@ def main() -> int:
             f"labels alone on {c.set} at {c.epsilon:g}" for c in label_cells if c.worse
         ]
         sparse.run(["a9a", "bank"], [0.1, 0.4, 1.6], folds=2, draws=1)
-        papers.run(list(papers.EXPERIMENTS), given.full)
+        papers.run(list(papers.EXPERIMENTS), given.full, draws=5 if given.full else 1)
         owners_missed = federated.run(list(federated.PARTS), given.full)
         thesis.run(
             ["a9a", "bank", "kddcup99"],

@@ -17,7 +17,7 @@ import warnings
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import astuple, dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,12 @@ from benchmarks._report import ROOT, machine, markdown, write_between
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescent
-from hushfit.solvers.wrappers._counted import shrunk_counts
 
 RESULTS = Path(__file__).parent / "results" / "classification.json"
 PAGE, MARKS = ROOT / "docs" / "benchmarks.md", ("<!-- classification -->", "<!-- end -->")
-DELTA, FOLDS, USED_FOLDS, DRAWS = 1e-6, 5, 2, 3
+DELTA, FOLDS, USED_FOLDS = 1e-6, 5, 2
+# Small tables are fitted on all folds with up to so many draws of the noise, fewer the larger.
+MOST_DRAWS, CELLS_OF_ALL_DRAWS = 8, 4_000_000
 BINARY = ("adult", "bank", "covtype")
 
 
@@ -51,6 +52,7 @@ class Score:
     specificity_at_share: float
     predicted_recall: float  # of the model's own labels
     predicted_specificity: float
+    by_frequencies: float  # log-loss of the frequencies that the fit has counted
 
 
 def score(model: Any, X: Any, y: np.ndarray) -> Score:
@@ -68,6 +70,7 @@ def score(model: Any, X: Any, y: np.ndarray) -> Score:
         float(np.mean(P[y == 0, 1] <= y.mean())) if two else float("nan"),
         float(np.mean(labels[y == 1] == 1)) if two else float("nan"),
         float(np.mean(labels[y == 0] == 0)) if two else float("nan"),
+        float("nan") if model.threshold_ is None else -float(np.log(model.threshold_)[y].mean()),
     )
 
 
@@ -101,7 +104,10 @@ def scores(
 
 def summary(found: list[Score], measure: str) -> tuple[float, float]:
     """Mean over folds and its standard error."""
-    values = [getattr(one, measure) for one in found]
+    return mean_and_error([getattr(one, measure) for one in found])
+
+
+def mean_and_error(values: list[float]) -> tuple[float, float]:
     error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return statistics.fmean(values), error
 
@@ -229,40 +235,34 @@ def housing() -> tuple[np.ndarray, np.ndarray]:
 # Parts
 
 
-def penalties() -> list[dict[str, Any]]:
+def penalties(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
     """``auto`` against the other solvers of the library that take the penalty."""
-    rivals = {
-        "prox-newton": ProxNewton(),  # with L1 it is auto itself
+    solvers = {
+        "auto": "auto",
+        "prox-newton": ProxNewton(),
         "prox-newton, 20 steps": ProxNewton(steps=20),
         "proximal-gd": ProximalGradient(),
     }
-    rows = []
-    for name in BINARY:
-        X, y = sets.load(name)
-        for kind in ("l2", "l1"):
-            for alpha in (1e-4, 1e-3, 1e-2):
-                for epsilon in (0.1, 0.3, 1.0, 3.0):
-                    made = {
-                        label: cell(
-                            scores(X, y, epsilon, penalty=kind, alpha=alpha, solver=solver),
-                            "accuracy",
-                            "auc",
-                            "log_loss",
-                        )
-                        for label, solver in {"auto": "auto", **rivals}.items()
-                        if kind == "l2" or label != "prox-newton"
-                    }
-                    rows.append(
-                        {
-                            "set": name,
-                            "penalty": kind,
-                            "alpha": alpha,
-                            "epsilon": epsilon,
-                            "models": made,
-                        }
+    for kind in ("l2", "l1"):
+        used = {label: s for label, s in solvers.items() if (kind, label) != ("l1", "prox-newton")}
+        for alpha in (1e-4, 1e-3, 1e-2):  # with L1, auto is prox-newton itself
+            for epsilon in (0.1, 0.3, 1.0, 3.0):
+                made = {
+                    label: cell(
+                        scores(*table, epsilon, penalty=kind, alpha=alpha, solver=solver),
+                        "accuracy",
+                        "auc",
+                        "log_loss",
                     )
-                    print(name, kind, alpha, epsilon, made["auto"], flush=True)
-    return rows
+                    for label, solver in used.items()
+                }
+                yield {
+                    "set": name,
+                    "penalty": kind,
+                    "alpha": alpha,
+                    "epsilon": epsilon,
+                    "models": made,
+                }
 
 
 def wide() -> list[dict[str, Any]]:
@@ -310,60 +310,44 @@ CHECKS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
-def counted(X: Any, y: np.ndarray, epsilon: float, used: int) -> tuple[float, float]:
-    """Log-loss of the exact frequencies of the classes in the training rows, and of frequencies
-    with the noise of the counts that `auto` releases, over 40 draws.
-    """
-    classes, exact, noisy = int(y.max()) + 1, [], []
-    model = PrivateLogisticRegression(epsilon=epsilon, delta=DELTA)
-    for seed, (train, test) in enumerate(folds(len(y), used)):
-        counts = np.bincount(y[train], minlength=classes)
-        quote = model.quote(len(train), X.shape[1], classes)
-        scale = quote.multipliers["class counts"] * 2**0.5
-        drawn = scale * np.random.default_rng(seed).normal(size=(40, classes))
-        shown = np.array([shrunk_counts(counts + noise, scale) for noise in drawn])
-        shares = shown / shown.sum(axis=1, keepdims=True)
-        exact.append(-np.log(np.maximum(counts / len(train), 1e-15))[y[test]].mean())
-        noisy.append(-np.log(shares[:, y[test]]).mean())
-    return statistics.fmean(map(float, exact)), statistics.fmean(map(float, noisy))
+def frequencies(y: np.ndarray, used: int) -> float:
+    """Log-loss of the exact frequencies of the classes in the training rows."""
+    found = []
+    for train, test in folds(len(y), used):
+        counts = np.bincount(y[train], minlength=int(y.max()) + 1)
+        found.append(-np.log(np.maximum(counts / len(train), 1e-15))[y[test]].mean())
+    return float(np.mean(found))
 
 
-def several(
-    tables: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = SEVERAL,
-) -> list[dict[str, Any]]:
-    """Small tables are fitted on all five folds, three times."""
-    rows = []
-    for name, made_by in tables.items():
-        X, y = made_by()
-        used, draws = (FOLDS, DRAWS) if X.size < 1_000_000 else (USED_FOLDS, 1)
-        for epsilon in (0.1, 0.3, 1.0, 3.0):
-            made = {
-                label: cell(
-                    mean_of_draws(
-                        [scores(X, y, epsilon, used, draw, solver=solver) for draw in range(draws)]
-                    ),
-                    "accuracy",
-                    "log_loss",
-                )
-                for label, solver in {
-                    "auto": "auto",
-                    "without temperature": WhitenedGradientDescent(),
-                }.items()
-            }
-            exact, noisy = counted(X, y, epsilon, used)
-            rows.append(
-                {
-                    "set": name,
-                    "epsilon": epsilon,
-                    "folds": used,
-                    "draws": draws,
-                    "models": made,
-                    "frequencies": exact,
-                    "counted": noisy,
-                }
-            )
-            print(name, epsilon, made, exact, noisy, flush=True)
-    return rows
+def against_counted(found: list[Score]) -> tuple[float, float]:
+    """How far the log-loss is above that of the frequencies that the same fit has counted."""
+    return mean_and_error([one.log_loss - one.by_frequencies for one in found])
+
+
+def several(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
+    """Small tables are fitted on all five folds, several times; without temperature once."""
+    X, y = table
+    draws = min(CELLS_OF_ALL_DRAWS // X.size, MOST_DRAWS)
+    used, draws = (FOLDS, draws) if draws else (USED_FOLDS, 1)
+    for epsilon in (0.1, 0.3, 1.0, 3.0):
+        # The threshold changes no probability; with it the model keeps the counted frequencies.
+        found = mean_of_draws(
+            [scores(X, y, epsilon, used, draw, threshold="balanced") for draw in range(draws)]
+        )
+        plain = scores(X, y, epsilon, used, solver=WhitenedGradientDescent())
+        yield {
+            "set": name,
+            "epsilon": epsilon,
+            "folds": used,
+            "draws": draws,
+            "models": {
+                "auto": cell(found, "accuracy", "log_loss"),
+                "without temperature": cell(plain, "accuracy", "log_loss"),
+            },
+            "frequencies": frequencies(y, used),
+            "counted": summary(found, "by_frequencies")[0],
+            "against counted": against_counted(found),
+        }
 
 
 MEASURES = (
@@ -405,13 +389,34 @@ def rare() -> list[dict[str, Any]]:
 
 
 PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    "penalties": penalties,
     "wide": wide,
-    "several": several,
-    "several-check": lambda: several(CHECKS),
     "slope": slope,
     "rare": rare,
 }
+
+
+# Parts that are measured table by table.
+BY_TABLE: dict[
+    str, tuple[Callable[..., Iterator[dict[str, Any]]], dict[str, Callable[[], Any]]]
+] = {
+    "penalties": (penalties, {name: partial(sets.load, name) for name in BINARY}),
+    "several": (several, SEVERAL),
+    "several-check": (several, CHECKS),
+}
+
+
+def of_tables(part: str, only: list[str]) -> list[dict[str, Any]]:
+    """Tables whose name contains one of some texts, or all; others keep what is stored."""
+    measure, tables = BY_TABLE[part]
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for name, made_by in tables.items():
+        if not only or any(text in name for text in only):
+            rows[name] = list(measure(name, made_by()))
+            print(*rows[name], sep="\n", flush=True)
+    kept = stored().get(part, {}).get("rows", [])  # read late: others may have been measured
+    for name in tables:
+        rows.setdefault(name, [row for row in kept if row["set"] == name])
+    return [row for name in tables for row in rows[name]]
 
 
 # Page
@@ -480,22 +485,27 @@ def wide_table(rows: list[dict[str, Any]]) -> str:
 
 
 def several_table(rows: list[dict[str, Any]]) -> str:
-    """Rows without a number of draws were measured before the rule was changed: a star."""
-    body = [
-        [
-            row["set"] if "draws" in row else f"{row['set']} *",
-            f"{row['epsilon']:g}",
-            f"{row['models']['auto']['accuracy'][0]:.3f}",
-            f"{row['models']['without temperature']['accuracy'][0]:.3f}",
-            shown(row["models"]["auto"]["log_loss"], 3),
-            f"{row['models']['without temperature']['log_loss'][0]:.3f}",
-            f"{row['frequencies']:.3f}",
-            f"{row['counted']:.3f}",
-        ]
-        for row in rows
-    ]
-    head = ["table", "epsilon", "accuracy", "without", "log-loss", "without"]
-    return markdown([*head, "class frequencies", "counted privately"], body)
+    """Rows that do not tell the number of draws are older: a star. They have one, on two folds."""
+    body = []
+    for row in rows:
+        auto, plain = row["models"]["auto"], row["models"]["without temperature"]
+        lead, error = row.get("against counted", (auto["log_loss"][0] - row["counted"], None))
+        body.append(
+            [
+                row["set"] if "draws" in row else f"{row['set']} *",
+                f"{row['epsilon']:g}",
+                str(row.get("folds", USED_FOLDS) * row.get("draws", 1)),
+                f"{auto['accuracy'][0]:.3f}",
+                f"{plain['accuracy'][0]:.3f}",
+                shown(auto["log_loss"], 3),
+                f"{plain['log_loss'][0]:.3f}",
+                f"{row['frequencies']:.3f}",
+                f"{row['counted']:.3f}",
+                f"{lead:+.3f}" if error is None else f"{lead:+.4f} ± {error:.4f}",
+            ]
+        )
+    head = ["table", "epsilon", "fits", "accuracy", "without", "log-loss", "without"]
+    return markdown([*head, "class frequencies", "counted privately", "log-loss minus that"], body)
 
 
 def slope_table(rows: list[dict[str, Any]]) -> str:
@@ -552,12 +562,18 @@ def write_page() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=[])
+    parser.add_argument("--parts", nargs="*", choices=[*BY_TABLE, *PARTS], default=[])
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        default=[],
+        help="of penalties and several classes: tables whose name contains one of these",
+    )
     parser.add_argument("--write-page", action="store_true")
     given = parser.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     for name in given.parts:
-        rows = PARTS[name]()
+        rows = of_tables(name, given.only) if name in BY_TABLE else PARTS[name]()
         kept = {**stored(), name: {"machine": machine(), "rows": rows}}
         RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
     if given.write_page:

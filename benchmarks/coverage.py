@@ -18,16 +18,15 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from benchmarks._kept import keep, kept, store
+from benchmarks._kept import keep, kept, store, with_stored
+from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
 from hushfit.data import RecordScaling, as_source
-from hushfit.estimators._inference import About, inference_of
-from hushfit.estimators._private_fit import private_fit
+from hushfit.estimators._inference import About, Inference, inference_of
 from hushfit.losses import LeastSquares, Logistic, Loss, Poisson
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
-from hushfit.release import Randomness, Terms
 from hushfit.solvers.inference import ScoreSteps, least_units
 
 DELTA, LEVEL, FIRST = 1e-6, 0.95, 10_000
@@ -75,7 +74,7 @@ def grid() -> list[Cell]:
     ]
     special = [
         Cell("logistic", 10_000, d, epsilon, design)
-        for design in ("rare columns", "prevalence 5 %", "misspecified")
+        for design in ("rare columns", "even indicators", "prevalence 5 %", "misspecified")
         for d in (3, 10)
         for epsilon in (1.0, 3.0)
     ]
@@ -104,6 +103,8 @@ def columns(cell: Cell, n: int, rng: np.random.Generator) -> np.ndarray:
         for k, j in enumerate(range(1, cell.d, 2)):
             X[:, j] = np.where(rng.random(n) < PREVALENCES[k % 4], 1.0, -1.0)
         return X
+    if cell.design == "even indicators":
+        return np.where(rng.random((n, cell.d)) < 0.5, 1.0, -1.0)
     Z = rng.normal(size=(n, cell.d))
     for j in range(1, cell.d):
         Z[:, j] = 0.6 * Z[:, j - 1] + 0.8 * Z[:, j]
@@ -127,24 +128,29 @@ def targets(cell: Cell, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return np.minimum(rng.poisson(rate), MOST_COUNT).astype(float)
 
 
-def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int):
-    problem = Problem(
-        LOSSES[cell.family],
-        Zero(),
-        len(X),
-        cell.d,
-        Relation.REPLACE_ONE,
-        scaling=RecordScaling.BOUNDED,
-    )
+def problem_of(cell: Cell, n: int) -> Problem:
+    scaling = RecordScaling.BOUNDED
+    return Problem(LOSSES[cell.family], Zero(), n, cell.d, Relation.REPLACE_ONE, scaling=scaling)
+
+
+@cache
+def fits(cell: Cell, n: int, epsilon: float) -> ManyFits:
+    solver = ScoreSteps(robust=cell.design == "misspecified")
+    return ManyFits(problem_of(cell, n), solver, Budget(epsilon, DELTA))
+
+
+def fitted(cell: Cell, X: np.ndarray, y: np.ndarray, epsilon: float, seed: int) -> Inference:
     source = as_source(X, y, scaled_labels=True, scaling=RecordScaling.BOUNDED)
-    terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
-    wrong = cell.design == "misspecified"
-    fit = private_fit(source, problem, ScoreSteps(robust=wrong), terms)
+    many = fits(cell, len(X), epsilon)
     names, link = [f"x{j}" for j in range(cell.d)], LINKS[cell.family]
-    about = About(names, "robust" if wrong else "model", cell.name, link, np.zeros(cell.d))
-    return problem, inference_of(
-        fit, problem, lambda w: np.append(w[-1] * math.sqrt(0.5), w[:-1]), about
-    )
+    kind = "robust" if cell.design == "misspecified" else "model"
+    about = About(names, kind, cell.name, link, np.zeros(cell.d))
+    return inference_of(many.fit(source, seed), many.problem, in_units, about)
+
+
+def in_units(w: np.ndarray) -> np.ndarray:
+    """Weights of records, the intercept last, as an intercept and coefficients."""
+    return np.append(w[-1] * math.sqrt(0.5), w[:-1])
 
 
 @cache
@@ -154,7 +160,7 @@ def truth(cell: Cell) -> np.ndarray:
         return coefficients(cell)
     rng = np.random.default_rng(12345)
     X = columns(cell, 1_000_000, rng)
-    return np.asarray(fitted(cell, X, targets(cell, X, rng), math.inf, 0)[1].params)
+    return np.asarray(fitted(cell, X, targets(cell, X, rng), math.inf, 0).params)
 
 
 @cache
@@ -164,7 +170,7 @@ def errors_without_privacy(cell: Cell) -> np.ndarray:
     for number in range(_PLAIN):
         rng = np.random.default_rng([number, cell.n, cell.d])
         X = columns(cell, cell.n, rng)
-        found.append(fitted(cell, X, targets(cell, X, rng), math.inf, 0)[1].bse)
+        found.append(fitted(cell, X, targets(cell, X, rng), math.inf, 0).bse)
     return np.mean(found, axis=0)
 
 
@@ -173,7 +179,7 @@ def replication(cell: Cell, number: int, goal: np.ndarray, plain: np.ndarray) ->
     rng = np.random.default_rng([number, cell.n, cell.d, round(100 * cell.epsilon)])
     X = columns(cell, cell.n, rng)
     y = targets(cell, X, rng)
-    found = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
+    found = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))
     if found.verdict == "none":
         return None
     ends, together = found.conf_int(LEVEL), found.conf_int(LEVEL, simultaneous=True)
@@ -192,15 +198,7 @@ def replication(cell: Cell, number: int, goal: np.ndarray, plain: np.ndarray) ->
 
 def refused(cell: Cell) -> int | None:
     """The number of rows that are needed, if these are too few."""
-    problem = Problem(
-        LOSSES[cell.family],
-        Zero(),
-        cell.n,
-        cell.d,
-        Relation.REPLACE_ONE,
-        scaling=RecordScaling.BOUNDED,
-    )
-    needed = least_units(problem, Budget(cell.epsilon, DELTA))
+    needed = least_units(problem_of(cell, cell.n), Budget(cell.epsilon, DELTA))
     return needed if needed > cell.n else None
 
 
@@ -327,7 +325,7 @@ def main() -> None:
     ]
     if not given.stored:
         run(cells, given.replications)
-    lines = summaries()
+    lines = with_stored(summaries(), RESULTS, [astuple(cell) for cell in grid()])
     print(table(lines))
     if given.write:
         store(RESULTS, lines, PAGE, MARKS, table(lines))

@@ -23,17 +23,16 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import sets
-from benchmarks._kept import keep, kept, store
+from benchmarks._kept import keep, kept, store, with_stored
+from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
-from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE
+from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE, in_units
 from hushfit.data import RecordScaling, as_source, persons_of
 from hushfit.datasets import load_adult
 from hushfit.estimators._inference import About, Inference, inference_of
-from hushfit.estimators._private_fit import private_fit
 from hushfit.penalties import Zero
 from hushfit.privacy import Budget, Relation
 from hushfit.problem import Problem
-from hushfit.release import Randomness, Terms
 from hushfit.solvers.inference import ScoreSteps, least_units
 from hushfit.unit import PrivacyUnit
 
@@ -53,6 +52,7 @@ class Cell:
     population: str
     n: int
     epsilon: float
+    even_weights: bool = False
 
     @property
     def name(self) -> str:
@@ -148,6 +148,12 @@ def sample(cell: Cell, rng: np.random.Generator) -> Rows:
     return Rows(whole.X[chosen], whole.y[chosen])
 
 
+@cache
+def fits(cell: Cell, problem: Problem, epsilon: float) -> ManyFits:
+    solver = ScoreSteps(robust=True, even_weights=cell.even_weights)
+    return ManyFits(problem, solver, Budget(epsilon, DELTA))
+
+
 def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> tuple[Inference, np.ndarray]:
     """The inference of a fit, and the metric of its last look."""
     unit = PrivacyUnit.person("mean", None)
@@ -155,17 +161,11 @@ def fitted(cell: Cell, rows: Rows, epsilon: float, seed: int) -> tuple[Inference
     scaling = RecordScaling.BOUNDED
     source = as_source(rows.X, rows.y, scaled_labels=True, scaling=scaling, persons=persons)
     problem = problem_of(cell, rows.X.shape[1], source.n_units, source.privacy_unit)
-    terms = Terms(Budget(epsilon, DELTA), "coverage", Randomness.of(seed), None, (), ())
-    fit = private_fit(source, problem, ScoreSteps(robust=True), terms)
+    fit = fits(cell, problem, epsilon).fit(source, seed)
     names = [f"x{j}" for j in range(rows.X.shape[1])]
     about = About(names, "robust", cell.name, LINKS[cell.family], np.zeros(len(names)))
     found = inference_of(fit, problem, in_units, about)
     return found, fit.transcript[-1].query.A
-
-
-def in_units(w: np.ndarray) -> np.ndarray:
-    """Weights of records, the intercept last, as an intercept and coefficients."""
-    return np.append(w[-1] * CONSTANT, w[:-1])
 
 
 def weighted(cell: Cell, rows: Rows, metric: np.ndarray) -> np.ndarray:
@@ -213,12 +213,18 @@ def errors_without_privacy(cell: Cell) -> np.ndarray:
 def grid() -> list[Cell]:
     names = [*POPULATIONS, PERSONS]
     sizes = {PERSONS: (4000, 10_000)}
-    return [
+    cells = [
         Cell(name, n, epsilon)
         for name in names
         for n in sizes.get(name, (5000, 20_000))
         for epsilon in (0.3, 1.0, 3.0)
     ]
+    even = [
+        Cell(name, 20_000, epsilon, even_weights=True)
+        for name in ("Adult: hours", "kddcup99: bytes sent")
+        for epsilon in (1.0, 3.0)
+    ]
+    return cells + even
 
 
 def refused(cell: Cell) -> int | None:
@@ -272,6 +278,7 @@ def summaries() -> list[dict]:
                 "none": 1 - len(seen) / len(outcomes),
                 "coverage": _share(seen, "covered"),
                 "ordinary": _share(seen, "ordinary"),
+                "error": _error(seen, "ordinary"),
                 "together": float(np.mean([one["together"] for one in seen])),
                 "width": float(np.median([one["width"] for one in seen])),
             }
@@ -284,19 +291,28 @@ def _share(seen: list[dict], kind: str) -> float:
     return float(np.mean(np.concatenate([one.get(kind, []) for one in seen])))
 
 
+def _error(seen: list[dict], kind: str) -> float:
+    shares = [np.mean(one[kind]) for one in seen]
+    return float(np.std(shares) / math.sqrt(len(shares)))
+
+
+def _within(line: dict) -> str:
+    return f" ± {line['error']:.3f}" if "error" in line else ""
+
+
 def table(lines: list[dict]) -> str:
     head = ["population", "rows or persons", "epsilon", "coverage", "of the weighted coefficient"]
     head += ["all at once", "width / without privacy", "replications"]
     rows = []
     for line in lines:
-        name, n, epsilon = line["cell"]
-        first = [name, f"{n:,}", f"{epsilon:g}"]
+        name, n, epsilon, even = line["cell"]
+        first = [f"{name}, even weights" if even else name, f"{n:,}", f"{epsilon:g}"]
         if line["needed"] is not None:
             rows.append([*first, f"refused: needs {line['needed']:,}", "", "", "", ""])
             continue
         note = f" ({line['none']:.0%} none)" if line["none"] else ""
         shown = [
-            f"{line['ordinary']:.3f}{note}",
+            f"{line['ordinary']:.3f}{_within(line)}{note}",
             f"{line['coverage']:.3f}",
             f"{line['together']:.3f}",
         ]
@@ -323,7 +339,7 @@ def main() -> None:
     ]
     if not given.stored:
         run(cells, given.replications)
-    lines = summaries()
+    lines = with_stored(summaries(), RESULTS, [astuple(cell) for cell in grid()])
     print(table(lines))
     if given.write:
         store(RESULTS, lines, PAGE, MARKS, table(lines))

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-from benchmarks._kept import keep, kept, store
+from benchmarks._kept import keep, kept, store, with_stored
 from benchmarks._report import ROOT, markdown
 from benchmarks.coverage import (
     DELTA,
@@ -147,7 +147,7 @@ def replication(cell: Cell, number: int) -> dict:
     Z, goal = np.column_stack([np.ones(cell.n), X]), coefficients(cell)
     mu, found = gaussian_mu(cell.epsilon, DELTA), {}
     plain = errors_without_privacy(cell)
-    own = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))[1]
+    own = fitted(cell, X, y, cell.epsilon, int(rng.integers(2**31)))
     if own.verdict != "none":
         found[OURS] = own.params, own.bse
     if cell.family == "linear":
@@ -218,7 +218,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     if not given.stored:
         run(given.replications)
-    lines = summaries()
+    lines = with_stored(summaries(), RESULTS, [cell.name for cell in CELLS])
     print(table(lines))
     if given.write:
         store(RESULTS, lines, PAGE, MARKS, table(lines))

@@ -1,19 +1,24 @@
 """The papers' own experiments with private ADMM, compared at equal budget with proximal gradient
 descent and with ``auto``.
 
-python -m benchmarks.papers [--only adult simulated ...] [--full] [--docs]
+python -m benchmarks.papers [--only adult simulated ...] [--full] [--draws 5] [--docs]
 
 Every table has one adjacency relation, replace-one, and one delta, the paper's. Settings are the
 defaults, chosen without any of these rows. The claim of a paper is quoted above its table; the
-comparison is below it.
+comparison is below it. Finished draws are kept in ``benchmarks/results/papers.jsonl``, so that a
+run can be stopped and continued; tables and figures are made from them. After a change of a solver
+delete the lines that it concerns.
 """
 
 import argparse
 import math
 import sys
+import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +26,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import sets
+from benchmarks._kept import counted, keep, kept
 from benchmarks._report import OUT, ROOT, markdown, publish, write_between
 from benchmarks.accuracy import ADJACENCY, progress, unit_rows
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression
@@ -105,7 +111,8 @@ SLOW: dict[str, Any] = {
 LOSSES = {PrivateLogisticRegression: Logistic(), PrivateLinearSVC: HuberHinge()}
 DOCS = ROOT / "docs" / "figures"
 TIE = 0.003
-MARKS = ("<!-- papers: begin -->", "<!-- papers: end -->")
+KEPT = Path(__file__).parent / "results" / "papers.jsonl"
+NON_PRIVATE = "without privacy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +135,7 @@ class Row:
     case: str
     epsilon: float
     solver: str
+    draws: int
     accuracy: float
     error: float
     excess: float
@@ -149,7 +157,6 @@ class Case:
     penalty: Any = None  # L1 unless given
     map: Any = None  # A, where the penalty is of A w
     ridge: float = 0.0
-    draws: int = 1
 
     def objective(self, split: Split, w: np.ndarray) -> float:
         """Mean loss on the fitted rows plus penalty, the intercept not penalised."""
@@ -209,43 +216,78 @@ def selection_of(w: np.ndarray, split: Split) -> dict[str, float]:
     }
 
 
-def measure(case: Case, report: Callable[[str], None]) -> list[Row]:
-    """Every solver at every epsilon; all solvers share the rows and the non-private fit of a
-    draw.
-    """
-    splits = [case.split(draw) for draw in range(case.draws)]
-    least = [case.least(split) for split in splits]
+def outcome_of(case: Case, split: Split, w: np.ndarray) -> dict[str, float]:
+    """What is kept of one fit."""
+    return {
+        "accuracy": accuracy_of(w, split),
+        "objective": case.objective(split, w),
+        "zeros": float(np.mean(w[:-1] == 0)),
+        **selection_of(w, split),
+    }
+
+
+def measure(name: str, case: Case, draw: int, stop: float) -> None:
+    """Every solver at every epsilon that has not been drawn yet; all share the rows of a draw."""
+    done = kept(KEPT)
+
+    @cache
+    def split() -> Split:
+        return case.split(draw)
+
+    def once(cell: str, found: Callable[[], dict[str, float]]) -> None:
+        if draw not in done.get(cell, {}) and time.monotonic() < stop:
+            keep(KEPT, cell, draw, {key: round(value, 6) for key, value in found().items()})
+
+    for epsilon, (solver, made) in product(case.epsilons, case.solvers.items()):
+        once(
+            cell_of(name, case, solver, epsilon),
+            lambda epsilon=epsilon, made=made: outcome_of(
+                case, split(), case.fit(split(), made, epsilon, 100 + draw)
+            ),
+        )
+    once(cell_of(name, case, NON_PRIVATE), lambda: {"objective": case.least(split())})
+
+
+def cell_of(name: str, case: Case, solver: str, epsilon: float = math.inf) -> str:
+    return f"{name}: {case.name}: {solver}: {epsilon:g}"
+
+
+Found = Mapping[str, Mapping[int, Mapping[str, float]]]
+
+
+def rows_of(name: str, case: Case, found: Found) -> list[Row]:
+    """Means over the draws that were kept; a cell without any is left out."""
+    least = found.get(cell_of(name, case, NON_PRIVATE), {})
     rows = []
-    for epsilon in case.epsilons:
-        for label, solver in case.solvers.items():
-            fits = [
-                case.fit(split, solver, epsilon, 100 + draw) for draw, split in enumerate(splits)
-            ]
-            scores = [accuracy_of(w, split) for w, split in zip(fits, splits, strict=True)]
-            excess = [
-                case.objective(s, w) - low for w, s, low in zip(fits, splits, least, strict=True)
-            ]
-            extras = [selection_of(w, split) for w, split in zip(fits, splits, strict=True)]
-            extra = {key: float(np.mean([e[key] for e in extras])) for key in extras[0]}
-            error = (
+    for epsilon, solver in product(case.epsilons, case.solvers):
+        outcomes = found.get(cell_of(name, case, solver, epsilon), {})
+        if not outcomes:
+            continue
+
+        def mean(key: str, outcomes: Any = outcomes) -> float:
+            return float(np.mean([outcome[key] for outcome in outcomes.values()]))
+
+        scores = [outcome["accuracy"] for outcome in outcomes.values()]
+        excess = [
+            outcome["objective"] - least[draw]["objective"]
+            for draw, outcome in outcomes.items()
+            if draw in least
+        ]
+        rows.append(
+            Row(
+                case.name,
+                epsilon,
+                solver,
+                len(outcomes),
+                mean("accuracy"),
                 float(np.std(scores, ddof=1) / math.sqrt(len(scores)))
                 if len(scores) > 1
-                else math.nan
+                else math.nan,
+                float(np.mean(excess)) if excess else math.nan,
+                mean("zeros"),
+                {key: mean(key) for key in ("xi", "CAN", "ICAN") if key in outcomes[min(outcomes)]},
             )
-            zeros = float(np.mean([np.mean(w[:-1] == 0) for w in fits]))
-            rows.append(
-                Row(
-                    case.name,
-                    epsilon,
-                    label,
-                    float(np.mean(scores)),
-                    error,
-                    float(np.mean(excess)),
-                    zeros,
-                    extra,
-                )
-            )
-            report(f"{case.name}, epsilon {epsilon:g}, {label}")
+        )
     return rows
 
 
@@ -324,7 +366,7 @@ def present(names: Iterable[str]) -> list[str]:
 
 
 def adult(full: bool) -> Experiment:
-    epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8, 1.6), 5) if full else ((0.05, 0.2, 0.8), 1)
+    epsilons = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6) if full else (0.05, 0.2, 0.8)
     solvers = BASELINES | ADMM | (SLOW if full else {})
     kinds = [(PrivateLogisticRegression, "logistic"), (PrivateLinearSVC, "huber SVM")]
     cases = [
@@ -336,7 +378,6 @@ def adult(full: bool) -> Experiment:
             solvers,
             epsilons,
             estimator,
-            draws=draws,
         )
         for name in present(["a9a", "ipums_br"])
         for estimator, kind in kinds
@@ -352,13 +393,10 @@ def adult(full: bool) -> Experiment:
 
 
 def simulated(full: bool) -> Experiment:
-    epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8), 10) if full else ((0.05, 0.2, 0.8), 2)
+    epsilons = (0.05, 0.1, 0.2, 0.4, 0.8) if full else (0.05, 0.2, 0.8)
     alphas = (1e-4, 1e-3) if full else (1e-3,)
     rows = simulated_rows("correlated", 36_000, 4_000)
-    cases = [
-        Case(f"simulated, {a:g}", rows, a, 1e-8, BASELINES | ADMM, epsilons, draws=draws)
-        for a in alphas
-    ]
+    cases = [Case(f"simulated, {a:g}", rows, a, 1e-8, BASELINES | ADMM, epsilons) for a in alphas]
     claim = (
         "ssADMM, mpADMM and DP-SGD classify alike; mpADMM finds more of the relevant columns, most "
         "of all at small epsilon."
@@ -367,9 +405,7 @@ def simulated(full: bool) -> Experiment:
 
 
 def sparse(full: bool) -> Experiment:
-    epsilons, draws = (
-        ((0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0), 10) if full else ((0.1, 1.0, 4.0), 3)
-    )
+    epsilons = (0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0) if full else (0.1, 1.0, 4.0)
     paper = {"DPSC, K=100, c=2.5": DPSC(steps=100, c=2.5)} if full else {}
     rows = simulated_rows("threshold", 10_000, 1_000)
     half = {
@@ -377,8 +413,8 @@ def sparse(full: bool) -> Experiment:
         for name in ("ssADMM, all rows", "mpADMM, noise on x", "objective", "DPSC")
     }
     cases = [
-        Case("L1", rows, 1e-3, 1e-6, BASELINES | ADMM | SLOW | paper, epsilons, draws=draws),
-        Case("L1/2", rows, 1e-3, 1e-6, half | paper, epsilons, penalty=LHalf(1e-3), draws=draws),
+        Case("L1", rows, 1e-3, 1e-6, BASELINES | ADMM | SLOW | paper, epsilons),
+        Case("L1/2", rows, 1e-3, 1e-6, half | paper, epsilons, penalty=LHalf(1e-3)),
     ]
     claim = (
         "Error falls and correctly found zeros (C.A.N.) rise with epsilon; L1/2 is sparser than "
@@ -389,10 +425,10 @@ def sparse(full: bool) -> Experiment:
 
 
 def kddcup(full: bool) -> Experiment:
-    epsilons, draws = ((0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0), 5) if full else ((0.1, 1.0, 3.0), 1)
+    epsilons = (0.1, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0) if full else (0.1, 1.0, 3.0)
     rows = halves("kddcup99", 0.8, most=60_000)
     cases = [
-        Case("kddcup99", rows, 1e-4, 1e-6, BASELINES | ADMM, epsilons, draws=draws)
+        Case("kddcup99", rows, 1e-4, 1e-6, BASELINES | ADMM, epsilons)
         for _ in present(["kddcup99"])
     ]
     return Experiment(
@@ -407,7 +443,7 @@ GUIDED = {"covtype": (1e-4, 1e-4), "w8a": (1e-4, 1e-5), "mushrooms": (1e-5, 1e-5
 
 
 def _guided_cases(full: bool, convex: bool) -> list[Case]:
-    epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8, 1.0), 3) if full else ((0.05, 0.2, 1.0), 1)
+    epsilons = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0) if full else (0.05, 0.2, 1.0)
     cases = []
     for name in present(GUIDED):
         alpha, ridge = GUIDED[name]
@@ -432,9 +468,7 @@ def _guided_cases(full: bool, convex: bool) -> list[Case]:
                 DPSADMM(ridge=ridge, schedule="strongly-convex")
             )
         case = f"{name}, {len(edges)} edges"
-        cases.append(
-            Case(case, rows, alpha, 5e-4, solvers, epsilons, map=A, ridge=ridge, draws=draws)
-        )
+        cases.append(Case(case, rows, alpha, 5e-4, solvers, epsilons, map=A, ridge=ridge))
     return cases
 
 
@@ -473,9 +507,9 @@ def strongly(full: bool) -> Experiment:
 
 
 def lasso(full: bool) -> Experiment:
-    epsilons, draws = ((0.05, 0.1, 0.2, 0.4, 0.8, 1.0), 3) if full else ((0.05, 0.2, 1.0), 1)
+    epsilons = (0.05, 0.1, 0.2, 0.4, 0.8, 1.0) if full else (0.05, 0.2, 1.0)
     cases = [
-        Case(n, halves(n, 0.5), 1e-4, 5e-4, BASELINES | ADMM, epsilons, draws=draws)
+        Case(n, halves(n, 0.5), 1e-4, 5e-4, BASELINES | ADMM, epsilons)
         for n in present(["covtype", "mushrooms"])
     ]
     claim = "DP-VRADMM and DP-SADMM beat DP-ADMM by far, and DP-VRADMM beats all."
@@ -488,7 +522,7 @@ def lasso(full: bool) -> Experiment:
 
 
 def square(full: bool) -> Experiment:
-    epsilons, draws = (0.1, 0.4, 1.6), 10 if full else 5
+    epsilons = (0.1, 0.4, 1.6)
     edges = grid_edges()
     A = graph(edges, SIDE * SIDE, with_identity=True).A
     solvers = BASELINES | {
@@ -497,8 +531,7 @@ def square(full: bool) -> Experiment:
         "DP-VRADMM, graph": PublicGraph(DPVRADMM(), edges),
     }
     cases = [
-        Case(f"alpha {a:g}", patches, a, 1e-6, solvers, epsilons, map=A, draws=draws)
-        for a in (1e-4, 1e-3, 3e-3)
+        Case(f"alpha {a:g}", patches, a, 1e-6, solvers, epsilons, map=A) for a in (1e-4, 1e-3, 3e-3)
     ]
     claim = (
         "(Ours, no paper's.) With a constraint that has no prox, ADMM can use what a prox "
@@ -528,19 +561,24 @@ def table(case: Case, rows: Sequence[Row], extra: Sequence[str]) -> str:
     """A line for each solver: accuracy / excess objective at each epsilon, then zeros at the
     largest epsilon, and the other measures.
     """
-    head = [case.name, *(f"{e:g}" for e in case.epsilons), "zeros", *extra]
+    epsilons = sorted({row.epsilon for row in rows})
+    head = [case.name, *(f"{e:g}" for e in epsilons), "zeros", *extra]
     body = []
     for solver in case.solvers:
-        own = [row for row in rows if row.solver == solver]
-        cells = [f"{number(r.accuracy, 4)} / {number(r.excess, 4)}" for r in own]
-        body.append(
-            [
-                solver,
-                *cells,
-                number(own[-1].zeros, 2),
-                *("; ".join(number(r.extra[k], 2) for r in own) for k in extra),
+        own = {row.epsilon: row for row in rows if row.solver == solver}
+        if own:
+            cells = [
+                f"{number(own[e].accuracy, 4)} / {number(own[e].excess, 4)}" if e in own else "-"
+                for e in epsilons
             ]
-        )
+            body.append(
+                [
+                    solver,
+                    *cells,
+                    number(own[max(own)].zeros, 2),
+                    *("; ".join(number(r.extra[k], 2) for r in own.values()) for k in extra),
+                ]
+            )
     return markdown(head, body)
 
 
@@ -590,18 +628,21 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
     matplotlib.rcParams["svg.hashsalt"] = "hushfit"  # the same numbers make the same file
     import matplotlib.pyplot as plt
 
-    width = len(experiment.cases)
+    cases = [case for case in experiment.cases if any(row.case == case.name for row in rows)]
+    width = len(cases)
     # One colour for each algorithm, the same in every panel.
     ours = dict.fromkeys(
-        solver for case in experiment.cases for solver in case.solvers if solver not in BASELINES
+        solver for case in cases for solver in case.solvers if solver not in BASELINES
     )
     colours = {solver: f"C{k}" for k, solver in enumerate(ours)}
     figure, panels = plt.subplots(
         1, width, figsize=(1.2 + 3.0 * width, 3.4), layout="constrained", squeeze=False
     )
-    for case, axes in zip(experiment.cases, panels[0], strict=True):
+    for case, axes in zip(cases, panels[0], strict=True):
         for solver in case.solvers:
             own = [r for r in rows if r.case == case.name and r.solver == solver]
+            if not own:
+                continue
             baseline = solver in BASELINES
             style = (
                 {
@@ -637,52 +678,60 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
     plt.close(figure)
 
 
-def run(names: Sequence[str], full: bool = False, docs: bool = False) -> list[Row]:
-    """Measure, print and store the tables of each experiment; figures go to ``out/``, or to
-    ``docs/figures``.
+def run(
+    names: Sequence[str],
+    full: bool = False,
+    draws: int = 1,
+    minutes: float = math.inf,
+    docs: bool = False,
+) -> list[Row]:
+    """Measure what is missing, draw by draw; then print and store the tables of each experiment.
+    Figures go to ``out/``, or with the tables to ``docs``.
     """
-    every = []
-    for name in names:
-        experiment = EXPERIMENTS[name](full)
-        if not experiment.cases:
-            continue
-        total, done, rows = sum(len(c.solvers) * len(c.epsilons) for c in experiment.cases), [0], []
-
-        def report(what: str, done: list[int] = done, total: int = total) -> None:
-            done[0] += 1
-            progress(done[0], total, what)
-
-        tables = []
-        for case in experiment.cases:
-            found = measure(case, report)
-            rows += found
-            tables.append(table(case, found, experiment.extra))
-        first = experiment.cases[0]
-        head = (
-            f"Claim: {experiment.claim}\n\nAccuracy / objective over the non-private one, "
-            f"{first.draws} draws. {experiment.note}"
-        )
-        text = "\n\n".join([head, *tables, verdicts(rows)])
-        title = f"{experiment.title}: {ADJACENCY}, delta={first.delta:g}"
-        publish(f"papers-{name}", title, text, [asdict(row) for row in rows])
-        draw_figure(experiment, rows, (DOCS if docs else OUT) / f"papers-{name}.svg")
-        every += rows
-    return every
+    stop = time.monotonic() + 60 * minutes
+    experiments = {name: EXPERIMENTS[name](full) for name in names}
+    for draw, name in product(range(draws), names):
+        for k, case in enumerate(experiments[name].cases, 1):
+            measure(name, case, draw, stop)
+            progress(k, len(experiments[name].cases), f"{name}, draw {draw + 1}: {case.name}")
+    return [row for name in names for row in report(name, EXPERIMENTS[name](True), docs)]
 
 
-def write_page() -> None:
-    """Put the tables stored in ``out/`` and their figures into docs/benchmarks.md."""
-    parts = []
-    for name in EXPERIMENTS:
-        stored, drawn = OUT / f"papers-{name}.md", DOCS / f"papers-{name}.svg"
-        if stored.exists():
-            figure = (
-                f"\n![Accuracy against epsilon, one panel for each case](figures/{drawn.name})\n"
-                if drawn.exists()
-                else ""
-            )
-            parts.append("##" + stored.read_text() + figure)
-    write_between(ROOT / "docs" / "benchmarks.md", MARKS, parts)
+def report(name: str, experiment: Experiment, docs: bool) -> list[Row]:
+    """The tables and the figure of one experiment, from all draws that were kept."""
+    found = kept(KEPT)
+    by_case = {case.name: rows_of(name, case, found) for case in experiment.cases}
+    rows = [row for own in by_case.values() for row in own]
+    if not rows:
+        return []
+    spread = counted({row.draws for row in rows})
+    errors = [row.error for row in rows if not math.isnan(row.error)]
+    if errors:
+        spread += f", standard errors of the accuracy up to {max(errors):.2g}"
+    head = (
+        f"Claim: {experiment.claim}\n\nAccuracy / objective over the non-private one; {spread}. "
+        f"{experiment.note}"
+    ).rstrip()
+    tables = [
+        table(case, by_case[case.name], experiment.extra)
+        for case in experiment.cases
+        if by_case[case.name]
+    ]
+    text = "\n\n".join([head, *tables, verdicts(rows)])
+    title = f"{experiment.title}: {ADJACENCY}, delta={experiment.cases[0].delta:g}"
+    publish(f"papers-{name}", title, text, [asdict(row) for row in rows])
+    draw_figure(experiment, rows, (DOCS if docs else OUT) / f"papers-{name}.svg")
+    if docs:
+        write_page(name)
+    return rows
+
+
+def write_page(name: str) -> None:
+    """Put the tables of one experiment and its figure into docs/benchmarks.md."""
+    figure = f"\n![Accuracy against epsilon, one panel for each case](figures/papers-{name}.svg)\n"
+    marks = f"<!-- papers, {name}: begin -->", f"<!-- papers, {name}: end -->"
+    text = "##" + (OUT / f"papers-{name}.md").read_text() + figure
+    write_between(ROOT / "docs" / "benchmarks.md", marks, [text])
 
 
 def main() -> None:
@@ -693,13 +742,13 @@ def main() -> None:
     parser.add_argument(
         "--full",
         action="store_true",
-        help="the papers' whole grids and more draws; takes many times as long",
+        help="the papers' whole grids; takes many times as long",
     )
+    parser.add_argument("--draws", type=int, default=1, help="draws of rows and noise for a cell")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
     parser.add_argument("--docs", action="store_true", help="write tables and figures into docs")
     given = parser.parse_args()
-    run(given.only, given.full, given.docs)
-    if given.docs:
-        write_page()
+    run(given.only, given.full, given.draws, given.minutes, given.docs)
 
 
 if __name__ == "__main__":

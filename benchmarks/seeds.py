@@ -8,17 +8,19 @@ sizes         Paper 003, figures 5, 6, 9 and 10: error and mean squared error ag
 coverage      Papers 000 and 002, figures 4 and 4.4: coverage of the relevant columns, xi_k
 owners        Paper 001, figure 7: its two larger tables, simulated
 
-All at **replace-one**. Finished draws are kept in ``out/seeds.jsonl``, so that a run can be stopped
-and continued; ``--write`` stores means and standard errors in ``benchmarks/results/seeds.json`` and
-writes the tables of ``docs/reproduction.md``.
+All at **replace-one**. Finished draws are kept in ``benchmarks/results/seeds.jsonl``, so that a run
+can be stopped and continued; ``--write`` makes the tables of ``docs/reproduction.md`` from them.
+After a change of a solver delete the lines that it concerns.
 """
 
 import argparse
 import math
+import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,9 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import federated, sets
-from benchmarks._kept import keep, kept, store
-from benchmarks._report import ROOT, markdown
-from benchmarks.papers import simulated_rows
+from benchmarks._kept import counted, keep, kept
+from benchmarks._report import ROOT, machine, markdown, write_between
+from benchmarks.papers import Split, simulated_rows
 from hushfit import PrivateLogisticRegression
 from hushfit.datasets import load_adult
 from hushfit.errors import InsecureNoiseWarning, WeakGuaranteeWarning
@@ -37,25 +39,23 @@ from hushfit.penalties import L1, LHalf, ScaledL2
 from hushfit.solvers import DPBLS, DPSC, MPADMM, SSADMM
 from hushfit.support_recovery import coverage, ranked
 
-KEPT = ROOT / "out" / "seeds.jsonl"
-RESULTS = Path(__file__).parent / "results" / "seeds.json"
+KEPT = Path(__file__).parent / "results" / "seeds.jsonl"
 PAGE = ROOT / "docs" / "reproduction.md"
 MARKS = "<!-- seeds: begin -->", "<!-- seeds: end -->"
 
 
 @dataclass(frozen=True)
 class Part:
-    """One group of experiments: a measurement for each line and column of its table."""
+    """One group of experiments: a measurement of each method in each case, a tuple of settings."""
 
     title: str
-    lines: dict[str, Any]
-    columns: tuple[Any, ...]
-    measure: Callable[[Any, Any, int], dict[str, float]]
+    methods: dict[str, Any]
+    settings: tuple[str, ...]
+    cases: tuple[tuple[Any, ...], ...]
+    measure: Callable[[Any, tuple[Any, ...], int], dict[str, float]]
 
-    def cells(self) -> Iterator[tuple[str, str, Any]]:
-        for line in self.lines:
-            for column in self.columns:
-                yield f"{self.title}: {line}: {column}", line, column
+    def cell(self, method: str, case: tuple[Any, ...]) -> str:
+        return f"{self.title}: {method}: {', '.join(map(str, case))}"
 
 
 def fitted(split: Any, solver: Any, epsilon: float, seed: int, **more: Any) -> Any:
@@ -94,9 +94,9 @@ def adult() -> tuple[Any, Any, Any, Any]:
     return train.X, train.y, test.X, test.y
 
 
-def line_search(solver: DPBLS, epsilon: float, seed: int) -> dict[str, float]:
+def line_search(solver: DPBLS, case: tuple[float], seed: int) -> dict[str, float]:
     X, y, X_test, y_test = adult()
-    model = fitted((X, y), solver, epsilon, seed)
+    model = fitted((X, y), solver, case[0], seed)
     return {"accuracy": model.score(X_test, y_test)}
 
 
@@ -114,9 +114,9 @@ def bank() -> tuple[Any, Any]:
     return sets.load("bank")
 
 
-def objective(solver: str, cell: tuple[str, float], seed: int) -> dict[str, float]:
+def objective(solver: str, case: tuple[str, float], seed: int) -> dict[str, float]:
     """The thesis' objective, ridge included, on the fitted rows, over that without privacy."""
-    name, epsilon = cell
+    name, epsilon = case
     X, y = adult()[:2] if name == "adult" else bank()
     model = fitted((X, y), solver, epsilon, seed, penalty=ScaledL2(RIDGE))
     return {"objective": _ridged(model, X, y) - _least(name)}
@@ -134,20 +134,29 @@ def _ridged(model: Any, X: Any, y: Any) -> float:
 
 # ---------------------------------------------------------------- paper 003
 
-DPSC_PENALTIES = {"DPLL (L1)": L1(1e-3), "DPLH (L1/2)": LHalf(1e-3)}
-SIZES = (5_000, 10_000, 20_000, 30_000)
+SPARSE = {
+    "DPLL (L1)": (DPSC(), L1(1e-3)),
+    "DPLH (L1/2)": (DPSC(), LHalf(1e-3)),
+    "auto (L1)": ("auto", L1(1e-3)),
+}
+# The paper's own numbers of rows.
+SIZES = {
+    "simulated": (5_000, 10_000, 15_000, 20_000, 25_000, 30_000),
+    "kddcup99": (10_000, 20_000, 30_000, 40_000, 50_000, 60_000),
+}
 
 
-def size(line: tuple[Any, Any], cell: tuple[str, int, float], seed: int) -> dict[str, float]:
+def size(method: tuple[Any, Any], case: tuple[str, float, int], seed: int) -> dict[str, float]:
     """Error and mean squared error of the probability, on test rows."""
-    solver, penalty = line
-    table, rows, epsilon = cell
+    solver, penalty = method
+    table, epsilon, rows = case
     X, y, X_test, y_test = _sized(table, rows, seed)
     model = fitted((X, y), solver, epsilon, seed, delta=1e-6, penalty=penalty)
     p = model.predict_proba(X_test)[:, 1]
     return {"error": 1 - model.score(X_test, y_test), "mse": float(np.mean((p - y_test) ** 2))}
 
 
+@lru_cache(maxsize=1)
 def _sized(table: str, rows: int, seed: int) -> tuple[Any, Any, Any, Any]:
     if table == "simulated":
         split = simulated_rows("threshold", rows, 1_000)(seed)
@@ -169,27 +178,34 @@ SELECTORS = {
 FIRST = (20, 25, 30, 40)
 
 
-def selection(solver: Any, epsilon: float, seed: int) -> dict[str, float]:
-    split = simulated_rows("correlated", 36_000, 4_000)(seed)
-    model = fitted((split.X, split.y), solver, epsilon, seed, penalty=L1(1e-3))
+def selection(solver: Any, case: tuple[float], seed: int) -> dict[str, float]:
+    split = _correlated(seed)
+    model = fitted((split.X, split.y), solver, case[0], seed, penalty=L1(1e-3))
     order, relevant = ranked(model.coef_), np.flatnonzero(split.truth)
     return {f"xi_{k}": coverage(order, relevant, k) for k in FIRST}
 
 
+@lru_cache(maxsize=1)
+def _correlated(seed: int) -> Split:
+    return simulated_rows("correlated", 36_000, 4_000)(seed)
+
+
 # ---------------------------------------------------------------- paper 001
 
+PAPER_001 = ("PP-ADMM", "IPP-ADMM", "DVP", "M-ADMM", "R-ADMM")
 TABLES = {"Brazil": (38_000, 52), "US": (40_000, 57)}
+# The paper's five algorithms at its settings, and two at ours.
 TOGETHER = {
-    name: (federated.PUBLISHED | federated.OURS)[name]
-    for name in ("PP-ADMM, published", "IPP-ADMM, published", "M-ADMM, published", "PP-ADMM")
+    **{f"{name}, published": federated.PUBLISHED[f"{name}, published"] for name in PAPER_001},
+    **{name: federated.OURS[name] for name in ("PP-ADMM", "IPP-ADMM")},
 }
 
 
-def owners(algorithm: Any, cell: tuple[str, float], seed: int) -> dict[str, float]:
+def owners(algorithm: Any, case: tuple[str, float], seed: int) -> dict[str, float]:
     """Error of five owners on tables of the sizes of Brazil and US: correlated columns in [0, 1],
     half of the weights zero, balanced labels.
     """
-    table, epsilon = cell
+    table, epsilon = case
     rows, columns = TABLES[table]
     rng = np.random.default_rng(seed)
     X = expit(rng.standard_normal((rows, columns)) + rng.standard_normal((rows, 1)))
@@ -210,107 +226,117 @@ def owners(algorithm: Any, cell: tuple[str, float], seed: int) -> dict[str, floa
     return {"error": float(np.mean([1 - m.score(X[test], y[test]) for m in made.models.values()]))}
 
 
-SMALL, THESIS = (0.05, 0.2), (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
+THESIS = (0.05, 0.1, 0.2, 0.4, 0.8, 1.6)
 PARTS = {
-    "line-search": Part("DP-BLSGD on Adult", BLS, (*SMALL, 0.4), line_search),
+    "line-search": Part(
+        "DP-BLSGD on Adult", BLS, ("epsilon",), ((0.05,), (0.2,), (0.4,)), line_search
+    ),
     "sizes": Part(
         "DPSC against the number of rows",
-        {
-            **{name: (DPSC(), penalty) for name, penalty in DPSC_PENALTIES.items()},
-            "auto (L1)": ("auto", L1(1e-3)),
-        },
+        SPARSE,
+        ("table", "epsilon", "rows"),
         tuple(
-            (table, rows, epsilon)
-            for table in ("simulated", "kddcup99")
+            (table, epsilon, rows)
+            for table, sizes in SIZES.items()
             for epsilon in (0.5, 1.5)
-            for rows in SIZES
+            for rows in sizes
         ),
         size,
     ),
-    "coverage": Part("Relevant columns", SELECTORS, (0.05, 0.1, 0.2, 0.4, 0.8), selection),
+    "coverage": Part(
+        "Relevant columns",
+        SELECTORS,
+        ("epsilon",),
+        ((0.05,), (0.1,), (0.2,), (0.4,), (0.8,)),
+        selection,
+    ),
     "owners": Part(
         "Five owners",
         TOGETHER,
-        tuple((table, epsilon) for table in TABLES for epsilon in (1.0, 2.0, 10.0)),
+        ("table", "epsilon"),
+        tuple(product(TABLES, federated.EPSILONS)),
         owners,
     ),
     "objectives": Part(
         "Objectives of chapter 3",
         {name: name for name in CHAPTER_3},
-        tuple((table, epsilon) for table in ("adult", "bank") for epsilon in THESIS),
+        ("table", "epsilon"),
+        tuple(product(("adult", "bank"), THESIS)),
         objective,
     ),
 }
 
 
-def run(names: Sequence[str], draws: int) -> None:
+def run(names: Sequence[str], draws: int, minutes: float) -> None:
     """Draw by draw, so that every cell has about as many whenever the run is stopped."""
+    stop = time.monotonic() + 60 * minutes
     for draw in range(draws):
-        for name in names:
-            part, done = PARTS[name], kept(KEPT)
-            for cell, line, column in part.cells():
-                if draw not in done.get(cell, {}):
-                    keep(KEPT, cell, draw, part.measure(part.lines[line], column, draw))
-            print(f"{name}: draw {draw + 1} of {draws}", flush=True)
+        for part in (PARTS[name] for name in names):
+            done = kept(KEPT)
+            for case, method in product(part.cases, part.methods):
+                cell = part.cell(method, case)
+                if draw in done.get(cell, {}):
+                    continue
+                if time.monotonic() > stop:
+                    return
+                keep(KEPT, cell, draw, part.measure(part.methods[method], case, draw))
+            print(f"{part.title}: draw {draw + 1} of {draws}", flush=True)
 
 
-def summary() -> dict[str, dict[str, Any]]:
-    """Mean, standard error and number of draws of each measure of each cell."""
-    found = {}
-    for cell, outcomes in kept(KEPT).items():
-        values = list(outcomes.values())
-        found[cell] = {
-            "draws": len(values),
-            **{
-                key: [
-                    round(float(np.mean([v[key] for v in values])), 5),
-                    round(float(np.std([v[key] for v in values]) / math.sqrt(len(values))), 5),
-                ]
-                for key in values[0]
-            },
+Found = Mapping[str, Mapping[int, Mapping[str, float]]]
+
+
+def tables(found: Found) -> str:
+    """One table for each part and measure, from the draws that were kept."""
+    return "\n\n".join(
+        text for part in PARTS.values() if _measured(part, found) for text in tables_of(part, found)
+    )
+
+
+def _measured(part: Part, found: Found) -> list[tuple[Any, ...]]:
+    """The cases in which every method has been drawn."""
+    return [case for case in part.cases if all(part.cell(m, case) in found for m in part.methods)]
+
+
+def tables_of(part: Part, found: Found) -> Iterator[str]:
+    """A line for each method; where a case has several settings, a line for each case instead."""
+    cases = _measured(part, found)
+    draws = {len(found[part.cell(m, case)]) for case, m in product(cases, part.methods)}
+    for measure in next(iter(found[part.cell(next(iter(part.methods)), cases[0])].values())):
+        means = {
+            (case, m): _mean_and_error(found[part.cell(m, case)].values(), measure)
+            for case, m in product(cases, part.methods)
         }
-    return found
+        shown = {key: f"{mean:.4g}" for key, (mean, _) in means.items()}
+        errors = [error for _, error in means.values() if not math.isnan(error)]
+        spread = f", standard errors up to {max(errors):.2g}" if errors else ""
+        yield f"**{part.title}: {measure}** ({counted(draws)}{spread}; replace-one)"
+        if len(part.settings) == 1:
+            head = [f"{measure} at {part.settings[0]}", *(str(case[0]) for case in cases)]
+            body = [[m, *(shown[case, m] for case in cases)] for m in part.methods]
+        else:
+            head = [*part.settings, *part.methods]
+            body = [[*map(str, case), *(shown[case, m] for m in part.methods)] for case in cases]
+        yield markdown(head, body)
 
 
-def tables(found: dict[str, dict[str, Any]]) -> str:
-    """One table for each part and measure, from stored cells."""
-    texts = []
-    for part in PARTS.values():
-        cells = {cell: found[cell] for cell, _, _ in part.cells() if cell in found}
-        if not cells:
-            continue
-        draws = {cell["draws"] for cell in cells.values()}
-        head = f"**{part.title}** ({_span(draws)} draws; replace-one)"
-        measures = [key for key in next(iter(cells.values())) if key != "draws"]
-        for measure in measures:
-            rows = [
-                [line, *(_shown(found, part, line, column, measure) for column in part.columns)]
-                for line in part.lines
-            ]
-            columns = [" ".join(map(str, np.atleast_1d(np.array(c, object)))) for c in part.columns]
-            texts += [f"{head}: {measure}", markdown([measure, *columns], rows)]
-    return "\n\n".join(texts)
-
-
-def _span(draws: set[int]) -> str:
-    return f"{min(draws)}" if len(draws) == 1 else f"{min(draws)} to {max(draws)}"
-
-
-def _shown(found: dict[str, Any], part: Part, line: str, column: Any, measure: str) -> str:
-    cell = found.get(f"{part.title}: {line}: {column}")
-    return "" if cell is None else f"{cell[measure][0]:.4g}"
+def _mean_and_error(outcomes: Iterable[Mapping[str, float]], measure: str) -> tuple[float, float]:
+    """Mean over draws and its standard error, NaN of one draw."""
+    values = [outcome[measure] for outcome in outcomes]
+    spread = float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
+    return float(np.mean(values)), spread / math.sqrt(len(values))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--draws", type=int, default=5)
-    parser.add_argument("--write", action="store_true", help="store results and write the page")
+    parser.add_argument("--minutes", type=float, default=math.inf, help="stop after so many")
+    parser.add_argument("--write", action="store_true", help="write the page")
     given = parser.parse_args()
-    run(given.parts, given.draws)
+    run(given.parts, given.draws, given.minutes)
     if given.write:
-        found = summary()
-        store(RESULTS, found, PAGE, MARKS, tables(found))
+        write_between(PAGE, MARKS, [f"{machine()}\n", tables(kept(KEPT))])
 
 
 if __name__ == "__main__":

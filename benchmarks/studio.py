@@ -1,7 +1,8 @@
 """Load on the studio: readers of pages while fits wait in the queue.
 
-``python -m benchmarks.studio [--readers 50] [--fits 16]`` prints latencies, errors, how many fits
-ran at a time, and the largest memory of the server and of a fit. It stops by itself.
+``python -m benchmarks.studio [--readers 50] [--fits 16] [--seconds 900]`` prints latencies, errors,
+how many fits ran at a time, and the largest memory of the server and of a fit. It stops when all
+fits have ended, or after some seconds.
 """
 
 import argparse
@@ -25,7 +26,6 @@ from hushfit import Ledger
 from hushfit.cli._demo import write_adult
 
 PAGES = ("table", "plan", "fit", "budget", "models")
-LONGEST_SECONDS = 900
 SCHEMA = """
 [target]
 name = "income"
@@ -100,7 +100,7 @@ def _megabytes(process: int) -> int:
     return next((int(line.split()[1]) >> 10 for line in lines if line.startswith("VmRSS")), 0)
 
 
-def measure(readers: int, fits: int) -> dict[str, object]:
+def measure(readers: int, fits: int, longest: float) -> dict[str, object]:
     """Put fits into the queue, read pages until all have ended, and summarise."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -109,13 +109,15 @@ def measure(readers: int, fits: int) -> dict[str, object]:
         Ledger.create(folder / "ledger.db", "adult", 10.0, 1e-6)
         studio = Studio(folder)
         try:
-            return _measured(studio, folder, readers, fits)
+            return _measured(studio, folder, readers, fits, longest)
         finally:
             os.killpg(studio.process.pid, signal.SIGKILL)
             studio.process.wait()
 
 
-def _measured(studio: Studio, folder: Path, readers: int, fits: int) -> dict[str, object]:
+def _measured(
+    studio: Studio, folder: Path, readers: int, fits: int, longest: float
+) -> dict[str, object]:
     keys = [secrets.token_hex(16) for _ in range(fits)]
     choice = {"table": "train.csv", "dataset": "adult", "model": "logistic", "delta": "1e-6"}
     for key in keys:
@@ -142,7 +144,7 @@ def _measured(studio: Studio, folder: Path, readers: int, fits: int) -> dict[str
     for thread in threads:
         thread.start()
     most = {"server": 0, "fit": 0, "fits at a time": 0}
-    deadline, ended = time.monotonic() + LONGEST_SECONDS, 0
+    deadline, ended = time.monotonic() + longest, 0
     while ended < fits and time.monotonic() < deadline:
         time.sleep(0.5)
         most = {key: max(value, most[key]) for key, value in studio.memory().items()}
@@ -168,8 +170,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--readers", type=int, default=50)
     parser.add_argument("--fits", type=int, default=16)
+    parser.add_argument("--seconds", type=float, default=900)
     given = parser.parse_args()
-    for name, value in measure(given.readers, given.fits).items():
+    for name, value in measure(given.readers, given.fits, given.seconds).items():
         print(f"{name:24} {value}")
 
 

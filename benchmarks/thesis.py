@@ -7,11 +7,14 @@ auto dp-agd] [--ridge .001] [--full] [--time] [--docs]
 Delta is 1e-8 (KDD: 1e-12), as there. The thesis' ridge of 0.001 is so strong on unit rows that
 nearly every method, the non-private one included, predicts the majority on bank; so there is none
 unless ``--ridge`` gives it. One table for each adjacency relation. Settings are the defaults:
-nothing was tuned on these rows. ``--time`` fits each solver to growing parts of KDD Cup 99, and
-scikit-learn's L-BFGS for comparison, and prints how run time grows.
+nothing was tuned on these rows. Without a ridge, results are stored in
+``benchmarks/results/thesis.json`` in place of older ones of the same cell; ``--docs`` makes the
+tables and figures of docs/benchmarks.md from that file. ``--time`` fits each solver to growing
+parts of KDD Cup 99, and scikit-learn's L-BFGS for comparison, and prints how run time grows.
 """
 
 import argparse
+import json
 import math
 import statistics
 import sys
@@ -19,6 +22,8 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +31,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
 
 from benchmarks import sets
-from benchmarks._report import ROOT, markdown, publish
+from benchmarks._report import ROOT, markdown, publish, write_between
 from benchmarks.accuracy import progress, unit_rows
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.errors import InsecureNoiseWarning, InvalidArgument, UnsupportedRelation
@@ -53,20 +58,28 @@ REFERENCES = ("without privacy", "majority")
 SIZES = (50_000, 100_000, 150_000, 200_000, 250_000, 494_021)
 # Radius of the ball for Frank-Wolfe, which has no ridge: large enough for the others' weights.
 RADIUS = 20.0
+RESULTS = Path(__file__).parent / "results" / "thesis.json"
+PAGE = ROOT / "docs" / "benchmarks.md"
 
 
 @dataclass(frozen=True)
 class Row:
-    """One solver at one epsilon, over folds."""
+    """One solver at one epsilon, over folds; what older results do not have is None."""
 
     set: str
     model: str
     relation: str
-    epsilon: float
+    epsilon: float | None
     solver: str
     accuracy: float
-    error: float
-    objective: float
+    error: float | None
+    objective: float | None
+    folds: int
+    measured: str
+
+    @property
+    def cell(self) -> tuple[Any, ...]:
+        return self.set, self.model, self.relation, self.epsilon, self.solver
 
 
 def solver_names() -> list[str]:
@@ -148,7 +161,7 @@ def compare(
                 found = [
                     reference(label, model, ridge, (X[a], y[a], X[b], y[b])) for a, b in splits
                 ]
-                yield summary(name, model, "none", math.inf, label, found)
+                yield summary(name, model, "none", None, label, found)
             done += 1
             for relation in relations:
                 for epsilon in epsilons:
@@ -172,56 +185,87 @@ def summary(
     name: str,
     model: str,
     relation: str,
-    epsilon: float,
+    epsilon: float | None,
     solver: str,
     found: list[tuple[float, float]],
 ) -> Row:
     accuracies = [accuracy for accuracy, _ in found]
-    error = statistics.stdev(accuracies) / math.sqrt(len(found)) if len(found) > 1 else math.nan
+    objective = statistics.fmean(o for _, o in found)
     return Row(
         name,
         model,
         relation,
         epsilon,
         solver,
-        statistics.fmean(accuracies),
-        error,
-        statistics.fmean(o for _, o in found),
+        round(statistics.fmean(accuracies), 5),
+        round(statistics.stdev(accuracies) / math.sqrt(len(found)), 5) if len(found) > 1 else None,
+        None if math.isnan(objective) else round(objective, 5),
+        len(found),
+        datetime.now(UTC).strftime("%Y-%m-%d"),
     )
 
 
-def table(rows: Sequence[Row], relation: str, model: str) -> str:
-    """Accuracy: a line for each solver, a column for each set and epsilon."""
-    mine = [row for row in rows if row.relation == relation and row.model == model]
-    cells = {(row.set, row.epsilon, row.solver): row for row in mine}
-    columns = list(dict.fromkeys((row.set, row.epsilon) for row in mine))
-    body = []
-    for solver in solver_names():
-        line = [
-            f"{FIRST.get(solver, solver)}"
-            + (f" (`{solver}`)" if FIRST.get(solver, solver) != solver else "")
-        ]
-        line += [
-            f"{cells[*column, solver].accuracy:.4f}" if (*column, solver) in cells else "-"
-            for column in columns
-        ]
-        if set(line[1:]) != {"-"}:
-            body.append(line)
-    bests = [
-        max((float(line[k]) for line in body if line[k] != "-"), default=math.nan)
-        for k in range(1, len(columns) + 1)
+def stored() -> list[Row]:
+    """All results without a ridge that were measured and kept."""
+    return [Row(**row) for row in json.loads(RESULTS.read_text())] if RESULTS.exists() else []
+
+
+def store(rows: Sequence[Row]) -> None:
+    """Keep results, in place of older ones of the same cells."""
+    merged = {row.cell: row for row in [*stored(), *rows]}
+    lines = (json.dumps(asdict(row)) for row in merged.values())
+    RESULTS.write_text("[\n" + ",\n".join(lines) + "\n]\n")
+
+
+def table(rows: Sequence[Row], relation: str, model: str, name: str) -> str:
+    """Accuracy on one set: a line for each solver, a column for each epsilon, the best in bold."""
+    mine = [row for row in rows if (row.set, row.model) == (name, model)]
+    cells = {(r.solver, r.epsilon): r.accuracy for r in mine if r.relation == relation}
+    epsilons = sorted({epsilon for _, epsilon in cells})
+    best = {e: max(value for (_, own), value in cells.items() if own == e) for e in epsilons}
+
+    def shown(solver: str, epsilon: float) -> str:
+        value = cells.get((solver, epsilon))
+        if value is None:
+            return "-"
+        return f"**{value:.4f}**" if value == best[epsilon] else f"{value:.4f}"
+
+    body = [
+        [_label(solver), *(shown(solver, epsilon) for epsilon in epsilons)]
+        for solver in solver_names()
+        if any((solver, epsilon) in cells for epsilon in epsilons)
     ]
-    for line in body:
-        line[1:] = [
-            f"**{cell}**" if cell != "-" and float(cell) == best else cell
-            for cell, best in zip(line[1:], bests, strict=True)
-        ]
-    for label in REFERENCES:
-        known = {
-            row.set: row.accuracy for row in rows if row.solver == label and row.model == model
-        }
-        body.append([label, *(f"{known[name]:.4f}" for name, _ in columns)])
-    return markdown(["solver", *(f"{name} {epsilon:g}" for name, epsilon in columns)], body)
+    known = {row.solver: row.accuracy for row in mine}
+    body += [[label, *[f"{known[label]:.4f}"] * len(epsilons)] for label in REFERENCES]
+    return markdown([f"{name}, {model}", *(f"{epsilon:g}" for epsilon in epsilons)], body)
+
+
+def _label(solver: str) -> str:
+    known = FIRST.get(solver, solver)
+    return known if known == solver else f"{known} (`{solver}`)"
+
+
+def tables(rows: Sequence[Row], relation: str) -> str:
+    """One table for each model and set."""
+    names = dict.fromkeys(row.set for row in rows)
+    return "\n\n".join(table(rows, relation, model, name) for model in MODELS for name in names)
+
+
+def write_page() -> None:
+    """Tables and figures of all stored results, into docs/benchmarks.md."""
+    rows = stored()
+    for relation in RELATIONS:
+        dates = sorted({row.measured for row in rows if row.relation == relation})
+        folds = {row.folds for row in rows if row.relation == relation}
+        head = (
+            f"**Accuracy, {relation}, delta {USUAL_DELTA:g} (KDD {DELTAS['kddcup99']:g}), no "
+            f"ridge, {' to '.join(map(str, sorted({min(folds), max(folds)})))} folds**, measured "
+            f"{' to '.join(dict.fromkeys((dates[0], dates[-1])))}"
+        )
+        figure = f"![accuracy against epsilon, {relation}](figures/thesis-{relation}.svg)"
+        marks = f"<!-- thesis, {relation}: begin -->", f"<!-- thesis, {relation}: end -->"
+        write_between(PAGE, marks, [f"{head}\n\n{tables(rows, relation)}\n\n{figure}\n"])
+        draw(rows, relation)
 
 
 def draw(rows: Sequence[Row], relation: str) -> None:
@@ -229,6 +273,7 @@ def draw(rows: Sequence[Row], relation: str) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
+    mpl.rcParams["svg.hashsalt"] = "hushfit"  # the same numbers make the same file
     import matplotlib.pyplot as plt
 
     names = list(dict.fromkeys(row.set for row in rows))
@@ -348,7 +393,7 @@ def run(
     docs: bool = False,
     solvers: Sequence[str] | None = None,
 ) -> list[Row]:
-    """Compare, print and store the tables; with ``docs`` also the figures."""
+    """Compare, print and store the tables; with ``docs`` also write the page."""
     reasons = {name: sets.missing(name) for name in requested}
     for reason in filter(None, reasons.values()):
         print(reason, file=sys.stderr)
@@ -356,16 +401,17 @@ def run(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InsecureNoiseWarning)
         rows = list(compare(names, epsilons, folds, relations, ridge, solvers or solver_names()))
+    if not ridge:
+        store(rows)
     for relation in relations:
-        for model in MODELS:
-            title = (
-                f"{model}, ridge {ridge:g}, **{relation}**, delta {USUAL_DELTA:g} (KDD "
-                f"{DELTAS['kddcup99']:g}), {folds} folds, accuracy"
-            )
-            mine = [asdict(row) for row in rows if row.relation == relation and row.model == model]
-            publish(f"thesis-{relation}-{model}", title, table(rows, relation, model), mine)
-        if docs:
-            draw(rows, relation)
+        title = (
+            f"Ridge {ridge:g}, **{relation}**, delta {USUAL_DELTA:g} (KDD "
+            f"{DELTAS['kddcup99']:g}), {folds} folds, accuracy"
+        )
+        mine = [asdict(row) for row in rows if row.relation == relation]
+        publish(f"thesis-{relation}", title, tables(rows, relation), mine)
+    if docs:
+        write_page()
     return rows
 
 
@@ -400,7 +446,7 @@ def main() -> None:
     )
     parser.add_argument("--time", action="store_true", help="only the running times")
     parser.add_argument(
-        "--docs", action="store_true", help="draw the figures of the documentation again"
+        "--docs", action="store_true", help="write tables and figures of the documentation again"
     )
     given = parser.parse_args()
     if given.time:

@@ -37,6 +37,7 @@ html_math_renderer = "mathml"
 
 numpydoc_show_class_members = False
 autodoc_typehints = "none"
+toc_object_entries_show_parents = "hide"
 autodoc_mock_imports = ["nvflare"]
 
 html_theme = "pydata_sphinx_theme"
@@ -48,8 +49,8 @@ html_sidebars = {"index": [], "benchmarks": []}
 html_theme_options = {
     "logo": {"text": "hushfit"},
     "header_links_before_dropdown": 7,
-    # Wide tables get the room of the list of headings.
-    "secondary_sidebar_items": {"**": ["page-toc"], "understand/compare": [], "benchmarks": []},
+    # The wide table gets the room of the list of headings.
+    "secondary_sidebar_items": {"**": ["page-toc"], "understand/compare": []},
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "footer_start": ["copyright"],

@@ -64,6 +64,19 @@ PUBLIC = {
         InsecureNoiseWarning NotConvergedWarning""",
 }
 
+# Steps of a fit that other packages of the library take; users call `fit` and `quote`.
+STEPS = [
+    "accept",
+    "feature_map",
+    "inferred",
+    "keep_inference",
+    "list_person_unit",
+    "person_unit",
+    "prepare",
+    "problem",
+    "public_length",
+]
+
 
 def public_names() -> Iterator[tuple[str, str]]:
     """(module, name) of everything public."""
@@ -119,8 +132,21 @@ class PublicNames(SphinxDirective):
         kind = "class" if inspect.isclass(thing) else "function"
         if inspect.isclass(thing) and issubclass(thing, BaseException):
             kind = "exception"
-        members = ["   :members:"] if kind == "class" else []
-        return [f".. auto{kind}:: {module}.{name}", *members]
+        return [f".. auto{kind}:: {module}.{name}", *_members(thing)]
+
+
+def _members(thing: Any) -> list[str]:
+    """Methods of a class and of its bases here; what scikit-learn adds is documented there."""
+    if not inspect.isclass(thing) or issubclass(thing, BaseException):
+        return []
+    foreign = [
+        base.__name__ for base in thing.__mro__ if base.__module__.split(".")[0] != "hushfit"
+    ]
+    return [
+        "   :members:",
+        f"   :inherited-members: {', '.join(foreign)}",
+        f"   :exclude-members: {', '.join(STEPS)}",
+    ]
 
 
 def _skips(app: Any, what: str, name: str, thing: Any, skip: bool, options: Any) -> bool | None:

@@ -81,7 +81,7 @@ if (typeof document !== "undefined") document.addEventListener("DOMContentLoaded
   const short = (x) => Number(x.toPrecision(3)).toString();
   // Sliders are logarithmic: their value is a power of ten.
   const SHORT = { units: (x) => whole(rounded(x)), columns: (x) => whole(rounded(x)),
-    epsilon: short, delta: (x) => x.toExponential(1), loss: (x) => short(100 * x) + " points" };
+    epsilon: short, delta: (x) => x.toExponential(1), loss: (x) => short(100 * x) + (short(100 * x) === "1" ? " point" : " points") };
   const rounded = (x) => { const step = 10 ** Math.max(0, Math.floor(Math.log10(x)) - 1);
     return Math.round(x / step) * step; };
   const value = (name) => {

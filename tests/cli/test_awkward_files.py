@@ -348,3 +348,21 @@ def test_frequent_labels_are_found_privately_and_paid_for(hushfit):
         refused = hushfit(*call, *options, *account, "--overwrite")
         assert refused.code == 2
         assert says in " ".join(refused.err.split())
+
+
+def test_an_index_without_a_name_is_left_out(hushfit):
+    """As pandas writes it, unless it is told not to."""
+    write_csv("visits.csv", {"": [str(k) for k in range(COUNT)], **visits()})
+    found, _, _ = drafted(hushfit, "visits.csv")
+    assert "it has no name" in found["left_out"][""]
+    assert fitted(hushfit, "visits.csv").code == 0
+
+
+def test_columns_are_listed_without_a_draft(hushfit):
+    rows = {"größe": visits()["age"], **visits()}
+    write_csv("visits.csv", rows)
+    listed = hushfit("schema", "visits.csv", "--columns", "--json")
+    assert listed.json["columns"] == list(rows)
+    Path("latin.csv").write_bytes(Path("visits.csv").read_text("utf-8").encode("cp1252"))
+    assert hushfit("schema", "latin.csv", "--columns").out.split()[0] == "größe"
+    assert not Path("draft.toml").exists()

@@ -112,14 +112,17 @@ def test_without_noise_the_streamed_fit_is_that_of_statsmodels(targets):
     X = np.column_stack([np.ones(len(ages)), ages, ward == "b", ward == "c"])
     y, kept = np.array(table["ill"]) == "yes", ward != "z"
     plain = sm.Logit(y[kept].astype(float), X[kept].astype(float)).fit(disp=0, tol=1e-12)
-    np.testing.assert_allclose(found.params, plain.params, rtol=1e-4)
-    np.testing.assert_allclose(found.bse, plain.bse, rtol=1e-4)
+    np.testing.assert_allclose(found.params, plain.params, rtol=1e-6)
+    np.testing.assert_allclose(found.bse, plain.bse, rtol=1e-6)
 
 
 def test_persons_are_clusters_on_the_command_line(targets):
-    result = fitted(targets, "ill", "--inference", "--cov-type", "robust", "--person", "id")
+    result = fitted(
+        targets, "ill", "--inference", "--cov-type", "robust", "--even-weights", "--person", "id"
+    )
     assert result.code == 0, result.err
     assert "one person" in result.out
+    assert "All rows weigh the same." in result.out
     assert load_model("ill.json").guarantee.unit.kind == "person"
 
 
@@ -147,7 +150,8 @@ def test_json_has_the_coefficients_and_the_verdict(targets):
         (("--inference", "--penalty", "l1"), "penalty"),
         (("--inference", "--features", "additive"), "features"),
         (("--inference", "--adjacency", "label"), "adjacency"),
-        (("--cov-type", "robust"), "--cov-type is for --inference"),
+        (("--cov-type", "robust"), "--cov-type and --even-weights are for --inference"),
+        (("--even-weights",), "--cov-type and --even-weights are for --inference"),
     ],
 )
 def test_options_that_do_not_go_with_intervals_are_refused(targets, options, said):

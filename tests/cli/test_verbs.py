@@ -211,6 +211,15 @@ def same_numbers(first, second):
     return np.array_equal(load_model(first).estimator.coef_, load_model(second).estimator.coef_)
 
 
+def test_few_rows_for_the_budget_are_said_once(hushfit, folder):
+    """By the planner, whose sentence has numbers; the library's own would repeat it."""
+    usual, few = hushfit(*FIT, "-o", "usual.json"), hushfit(*FIT, "--epsilon", 0.01, "-o", "m.json")
+    assert (usual.code, few.code) == (0, 0)
+    assert "rows are few" not in usual.err
+    assert few.err.count("rows are few") == 1
+    assert "too few" not in few.err
+
+
 def test_every_format_gives_the_same_model(hushfit, folder, monkeypatch):
     """With a seed the noise is the same, so equal rows must give equal weights."""
     import gzip
@@ -353,6 +362,24 @@ def test_options_that_a_cluster_would_ignore_are_refused_before_payment(hushfit,
 def test_errors_are_json_when_json_is_asked_for(hushfit, folder):
     result = hushfit(*FIT, "--ledger", "none.db", "-o", "m.json", "--json")
     assert result.json["error"]["exit_code"] == result.code == 4
+
+
+def test_a_charge_that_waits_has_a_kind_of_its_own(hushfit, folder):
+    """Programs tell it from a damaged ledger, which has the same code."""
+    hushfit(*("ledger", "init", "l.db", "--dataset", "d", "--epsilon", 9, "--delta", 1e-5))
+    hushfit("ledger", "limit", "d", "--ledger", "l.db", "--epsilon", 0.01)
+    waits = hushfit(*FIT, "--ledger", "l.db", "-o", "m.json", "--json")
+    assert (waits.code, waits.json["error"]["kind"]) == (4, "needs approval")
+
+
+def test_a_lack_of_memory_is_said(hushfit, folder, monkeypatch):
+    def full(*given, **more):
+        raise MemoryError
+
+    monkeypatch.setattr("hushfit.models.fit_rows", full)
+    result = hushfit(*FIT, "-o", "m.json")
+    assert result.code == 1
+    assert "needs more memory than there is" in result.err
 
 
 def test_an_unexpected_error_is_code_1_and_quotes_nothing(hushfit, folder, monkeypatch):

@@ -1,5 +1,6 @@
 """What workers do, in this process: quiet failures, parts that travel as recipes."""
 
+import os
 import pickle
 
 import numpy as np
@@ -8,7 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushfit.dask._pieces import Span
-from hushfit.dask._tasks import Encoding, Failure, encode_files, guarded, list_files
+from hushfit.dask._tasks import (
+    Encoding,
+    Failure,
+    ParquetFile,
+    encode_files,
+    guarded,
+    list_files,
+)
 from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.release import Metric
@@ -60,3 +68,15 @@ def test_parts_of_a_file_are_of_one_version(tmp_path):
     assert isinstance(again, Failure)
     assert "has changed" in again.reason
     first.rows.close()
+
+
+def test_rows_that_change_places_make_another_version(tmp_path):
+    """The footer has sizes and statistics, which are the same then."""
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table({"a": [0.1, 0.2, 0.3, 0.4], "y": ["no"] * 4}), path)
+    first = ParquetFile.now(str(path))
+    pq.write_table(pa.table({"a": [0.4, 0.2, 0.3, 0.1], "y": ["no"] * 4}), path)
+    os.utime(path, ns=(0, first.written + 1))
+    assert ParquetFile.now(str(path)).footer == first.footer
+    with pytest.raises(InvalidArgument, match=r"has changed.*a folder that all workers share"):
+        first.refuse_if_changed()

@@ -3,6 +3,7 @@ that it then has.
 """
 
 import datetime
+import warnings
 from decimal import Decimal
 
 import numpy as np
@@ -106,7 +107,9 @@ def others_moved(make, values, odd, place):
     """
     mixed = [*values[:place], odd, *values[place + 1 :]]
     try:
-        columns = make(values), make(mixed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # older pandas, of 1e20 as an integer
+            columns = make(values), make(mixed)
     except Exception:  # a library that refuses the mixture gives no table: nothing to read
         return None
     before, after = (codes(column, vocabulary(values)) for column in columns)

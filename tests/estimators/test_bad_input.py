@@ -1,5 +1,6 @@
 """Bad input is refused by name, with the value and what to do, before any charge."""
 
+import math
 import warnings
 
 import numpy as np
@@ -24,11 +25,13 @@ from hushfit.errors import (
     NonFiniteRecords,
     PrivacyLeakWarning,
     TooFewRows,
+    TooLittleDataWarning,
     UnknownName,
     UnsupportedRelation,
     WeakGuaranteeWarning,
 )
 from hushfit.penalties import L1, MCP, GroupLasso
+from hushfit.privacy import gaussian_mu
 from hushfit.release import FixedSizeBatch, PoissonBatch
 from hushfit.solvers import (
     DPSADMM,
@@ -573,6 +576,30 @@ def test_more_classes_are_checked_like_two():
             rows, labels
         )
     assert ledger.entries == ()
+
+
+@pytest.mark.parametrize(
+    ("kind", "relation"),
+    [
+        (PrivateLogisticRegression, "replace-one"),
+        (PrivateLinearSVC, "add-remove"),
+        (PrivateLogisticRegression, "label"),
+    ],
+)
+def test_too_few_rows_to_tell_classes_are_said_before_anything_is_spent(kind, relation):
+    X, y = two_classes(60)
+    noise = 2.0 if relation == "replace-one" else 1.0
+    needed = math.ceil(2 * noise * math.sqrt(X.shape[1] + 1) / gaussian_mu(0.01, 1e-6))
+    ledger = Ledger(1.0, 1e-6)
+    model = kind(epsilon=0.01, adjacency=relation, classes=[-1, 1], ledger=ledger)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(TooLittleDataWarning, match=f"^60 rows.*at least {needed} rows.*spent"):
+            model.fit(X, y)
+        assert ledger.entries == ()
+        with pytest.raises(TooLittleDataWarning):
+            model.quote(needed - 1, X.shape[1])
+        model.quote(needed, X.shape[1])
 
 
 def test_errors_have_one_base():

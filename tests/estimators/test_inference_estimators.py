@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import statsmodels.api as sm
 from scipy.special import expit
+from sklearn.base import clone
 
 from hushfit import (
     Ledger,
@@ -165,11 +166,30 @@ def test_intervals_come_back_from_a_file(kind, tmp_path):
     np.testing.assert_array_equal(read.cov_params("model"), model.cov_params("model"))
     own, other = (m.wald_test(np.eye(4)[1:]).statistic for m in (model, read))
     assert other == pytest.approx(own, rel=1e-9)
+    assert not read.even_weights
     np.testing.assert_array_equal(read.predict(X), model.predict(X))
     rows = X.to_numpy()[:5]
     np.testing.assert_allclose(
         read.marginal_effects(rows).effects, model.marginal_effects(rows).effects, rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear", "counts"])
+def test_even_weights_are_said_and_come_back_from_a_file(kind):
+    X = table()
+    y = responses(X)[kind]
+    usual = estimator(kind, epsilon=3.0, random_state=0, cov_type="robust").fit(X, y)
+    model = clone(usual).set_params(even_weights=True).fit(X, y)
+    assert "Rows with unusual features weigh less." in usual.summary()
+    assert "All rows weigh the same." in model.summary()
+    read = model_from(json.loads(model_json(Model(model))[0])).estimator
+    assert read.even_weights
+    assert read.summary() == model.summary()
+    contents = json.loads(model_json(Model(model))[0])
+    del contents["hash"]
+    contents["inference"]["even_weights"] = "yes"
+    with pytest.raises(InvalidArgument, match="unknown fields"):
+        model_from(contents)
 
 
 def test_files_of_earlier_versions_say_what_they_said(tmp_path):

@@ -26,7 +26,13 @@ from _support import (
     table,
 )
 from hushfit import PrivateLogisticRegression
-from hushfit.data import FEWEST_BLOCK_ROWS, MOST_BLOCK_ROWS, FeatureBounds, as_source
+from hushfit.data import (
+    FEWEST_BLOCK_ROWS,
+    MOST_BLOCK_ROWS,
+    FeatureBounds,
+    as_source,
+    record_margins,
+)
 from hushfit.errors import InvalidArgument
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.codes import CODES, ONE, SOFTMAX
@@ -515,3 +521,17 @@ def test_two_loops_over_lengths_agree_to_the_last_bit_at_every_place(monkeypatch
         np.testing.assert_array_equal(moved, one_by_one[place])
     records = np.column_stack([X * scale[:, None], 0.7 * scale])
     np.testing.assert_allclose(one_by_one, np.linalg.norm(records @ A, axis=1), rtol=1e-12)
+
+
+@pytest.mark.parametrize("outputs", [1, 2, 3, 10])
+@pytest.mark.parametrize("layout", [np.asarray, sparse.csr_matrix], ids=["dense", "sparse"])
+def test_a_prediction_does_not_depend_on_the_place_of_its_row(layout, outputs):
+    """A person's rows are many or few: scores of other persons' rows must not show how many."""
+    rng = np.random.default_rng(0)
+    X, weights = rng.normal(size=(2999, 20)), rng.normal(size=(outputs, 21))
+    margins = record_margins(layout(X), weights, True)
+    for first, last in ((1, 2999), (3, 2990), (2000, 2099)):
+        again = record_margins(layout(X[first:last]), weights, True)
+        assert again.tolist() == margins[first:last].tolist()
+    records = records_of(X)
+    np.testing.assert_allclose(margins, records @ weights.T, atol=1e-13)

@@ -20,7 +20,7 @@ from hushfit.privacy import (
     compose,
 )
 from hushfit.privacy.accounting import _filter as filters
-from hushfit.privacy.ledger import Tally, _tally
+from hushfit.privacy.ledger import Tally, _reserve, _tally
 from hushfit.privacy.ledger import _ledger as ledgers
 from hushfit.privacy.ledger._tally import ComposedTotal
 from hushfit.release import Plan, Planned, SecondMoment
@@ -258,6 +258,10 @@ def another_delta():
         return Budget(spendable.epsilon, min(1e-3, 100 * spendable.delta)), reserve
 
     return swapped(_plan, usable=usable)
+
+
+def the_reserve_of_delta_is_forgotten():
+    return swapped(_reserve, min=lambda epsilon, most: epsilon)
 
 
 # Payments
@@ -592,6 +596,14 @@ ACCOUNTING = (
         "hushfit.privacy.ledger._ledger",
         "A charge is compared with the budget without those before it.",
         every_charge_by_itself,
+        ("ledger",),
+    ),
+    Mutant(
+        "reserve of delta forgotten",
+        "hushfit.privacy.ledger._reserve",
+        "What a fit may lose to discrete noise grows with epsilon; it counts against the reserve "
+        "of delta too, which does not.",
+        the_reserve_of_delta_is_forgotten,
         ("ledger",),
     ),
     Mutant(

@@ -48,6 +48,12 @@ def ceilings_are_advice():
     return swapped(_team.Team, _grant_for=lambda self, receipt, user, day: None)
 
 
+def a_new_grant_is_a_clean_slate():
+    return swapped(
+        _team.Team, _in_hands_of=lambda self, person, grant: replace(grant, holder=person)
+    )
+
+
 def the_first_person_is_the_second():
     original = _team.Team._decided
 
@@ -111,6 +117,14 @@ DISK_LEDGER = (
         "hushfit.privacy.ledger._team",
         "Whoever pays is not asked for a grant, and ceilings only stand in the record.",
         ceilings_are_advice,
+        _CHECK,
+    ),
+    Mutant(
+        "ceiling from now on",
+        "hushfit.privacy.ledger._team",
+        "A ceiling counts only what is paid under it, and not what its holder paid before, without "
+        "a grant or under one that somebody else holds now.",
+        a_new_grant_is_a_clean_slate,
         _CHECK,
     ),
     Mutant(

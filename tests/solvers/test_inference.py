@@ -8,6 +8,7 @@ import statsmodels.api as sm
 from scipy.special import expit
 from scipy.stats import norm
 
+from hushfit import PrivatePoissonRegressor
 from hushfit.data import RecordScaling, as_source
 from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
 from hushfit.estimators._inference import About, Inference, Parts, inference_of, require_feasible
@@ -18,7 +19,7 @@ from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.problem import Problem
 from hushfit.release import Randomness, Terms
 from hushfit.solvers.inference import ScoreSteps, least_units, noise_over_sampling
-from hushfit.solvers.inference._metric import longer_reach
+from hushfit.solvers.inference._metric import farthest_square, longer_reach
 
 pytestmark = pytest.mark.usefixtures("quiet_fits")
 
@@ -47,12 +48,13 @@ def in_units(w):
     return np.append(w[-1] * math.sqrt(0.5), w[:-1])
 
 
-def inference(family, X, y, budget, seed=0, cov_type="model"):
+def inference(family, X, y, budget, seed=0, cov_type="model", even_weights=False):
     loss = Poisson(8.0) if family == "counts" and budget.is_private else LOSSES[family]
     problem = problem_of(loss, len(X), X.shape[1])
     source = as_source(X, y, scaled_labels=True, scaling=RecordScaling.BOUNDED)
     terms = Terms(budget, "test", Randomness.of(seed), None, (), ())
-    fit = private_fit(source, problem, ScoreSteps(robust=cov_type == "robust"), terms)
+    solver = ScoreSteps(robust=cov_type == "robust", even_weights=even_weights)
+    fit = private_fit(source, problem, solver, terms)
     names = [f"x{j}" for j in range(X.shape[1])]
     link = {"linear": "identity", "logistic": "logit", "counts": "log"}[family]
     about = About(names, cov_type, family, link, np.zeros(X.shape[1]))
@@ -80,20 +82,25 @@ def test_without_noise_estimates_and_robust_errors_are_those_of_statsmodels(fami
     assert ours.pvalue == pytest.approx(float(theirs.pvalue), rel=1e-5)
 
 
-def test_without_noise_model_errors_of_logistic_regression_are_those_of_statsmodels():
-    X, y = rows("logistic", 400)
-    found = inference("logistic", X, y, Budget(math.inf, 1e-6))
-    model = sm.Logit((y > 0).astype(float), sm.add_constant(X)).fit(disp=0, tol=1e-12)
+@pytest.mark.parametrize("family", LOSSES)
+def test_without_noise_model_errors_are_those_of_statsmodels(family):
+    X, y = rows(family, 400)
+    found = inference(family, X, y, Budget(math.inf, 1e-6))
+    kind = {"linear": sm.OLS, "logistic": sm.Logit, "counts": sm.Poisson}[family]
+    settings = {} if family == "linear" else {"disp": 0, "tol": 1e-12}
+    model = kind((y > 0) + 0.0 if family == "logistic" else y, sm.add_constant(X)).fit(**settings)
     np.testing.assert_allclose(found.params, model.params, rtol=1e-6)
     np.testing.assert_allclose(found.bse, model.bse, rtol=1e-6)
+    np.testing.assert_allclose(found.zvalues, model.tvalues, rtol=1e-6)
 
 
-def test_without_noise_model_errors_of_least_squares_are_those_of_maximum_likelihood():
-    X, y = rows("linear", 400)
-    found = inference("linear", X, y, Budget(math.inf, 1e-6))
-    model = sm.OLS(y, sm.add_constant(X)).fit()
-    # Statsmodels divides the squares of the residuals by n - p.
-    np.testing.assert_allclose(found.bse, model.bse * math.sqrt(396 / 400), rtol=1e-6)
+def test_without_noise_clipped_counts_have_a_dispersion_of_their_own():
+    """Counts clipped to 2 vary less than Poisson counts of their means do."""
+    X, y = rows("counts", 4000)
+    model = PrivatePoissonRegressor(
+        max_count=2, epsilon=math.inf, feature_bounds=(-1, 1), inference=True
+    ).fit(X, y)
+    np.testing.assert_allclose(model.bse_, np.sqrt(np.diag(model.cov_params("robust"))), rtol=0.1)
 
 
 @pytest.mark.parametrize(("family", "n"), [("logistic", 2000), ("linear", 2000), ("counts", 6000)])
@@ -298,3 +305,41 @@ def test_rows_of_small_weight_do_not_widen_intervals_of_a_model_that_holds():
     private = inference("logistic", X, y, Budget(3.0, 1e-6))
     plain = inference("logistic", X, y, Budget(math.inf, 1e-6))
     assert private.bse[2] < 1.6 * plain.bse[2]
+
+
+@pytest.mark.parametrize("d", [1, 3, 12, 13, 20])
+def test_no_record_is_farther_than_the_farthest_one(d):
+    """All corners of few columns; of many an upper bound, better than that of lengths alone."""
+    rng = np.random.default_rng(d)
+    images = rng.normal(size=(d + 1, d + 1)) * rng.uniform(0.2, 5, d + 1)
+    signs = rng.choice([-1.0, 1.0], size=(50_000, d))
+    records = np.column_stack([signs, np.full(len(signs), 0.7)])
+    largest = np.sum((records @ images.T) ** 2, axis=1).max()
+    found = farthest_square(images, 0.7)
+    assert largest <= found * (1 + 1e-12)
+    assert found < (d + 0.49) * np.linalg.norm(images, 2) ** 2
+    if d <= 3:
+        assert found == pytest.approx(largest)
+
+
+def test_with_even_weights_a_far_group_keeps_its_say():
+    """3 % of the rows are far from the others and do not follow their line. The mean of six errors
+    over the standard error is within four of its own deviations of the ordinary coefficient; where
+    rows weigh less it is more than five of them off.
+    """
+    rng = np.random.default_rng(3)
+
+    def drawn(n):
+        far = rng.random(n) < 0.03
+        X = np.where(far, 0.95, rng.normal(-0.5, 0.06, n)).clip(-1, 1)[:, None]
+        return X, np.where(far, -0.2, 0.3 * X[:, 0] + 0.1 * rng.normal(size=n)).clip(-1, 1)
+
+    goal = inference("linear", *drawn(400_000), Budget(math.inf, 1e-6)).params[1]
+
+    def mean_error(even_weights):
+        kind = {"cov_type": "robust", "even_weights": even_weights}
+        found = [inference("linear", *drawn(8000), Budget(2.0, 1e-6), k, **kind) for k in range(6)]
+        return np.mean([(one.params[1] - goal) / one.bse[1] for one in found]) * math.sqrt(6)
+
+    assert abs(mean_error(even_weights=True)) < 4
+    assert abs(mean_error(even_weights=False)) > 5

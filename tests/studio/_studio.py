@@ -2,11 +2,13 @@
 
 import http.client
 import os
+import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -14,11 +16,13 @@ import pytest
 from hushfit import Ledger
 from hushfit.cli import run
 from hushfit.data.schema import SchemaFile, read_schema, schema_to_toml
+from hushfit.privacy.ledger import KEY_VARIABLE, issue_token
 
 REMEDY = (
     "Browser tests need Chromium and its driver. On Debian or Ubuntu run `apt-get install chromium "
     "chromium-driver`; `make test` does so by itself where it is run by root."
 )
+UNTIL = "2030-01-01"
 WAIT = float(os.environ.get("HUSHFIT_TEST_WAIT", "300"))
 
 
@@ -96,6 +100,10 @@ class Client:
         kind = "application/x-www-form-urlencoded"
         return self.ask("POST", path, body, **{"Content-Type": kind}, **options)
 
+    def act(self, act, dataset="adult", **fields):
+        """An act of an administrator."""
+        return self.send("/budget/act", {"dataset": dataset, "act": act, **fields})
+
     def upload(self, name, contents):
         edge = "edge1234"
         frame = (
@@ -169,11 +177,41 @@ def draft_adult(folder):
     schema.write_text(schema_to_toml(SchemaFile(drafted.schema, ()), {}), encoding="utf-8")
 
 
-def prepare(folder, budget=2.0):
+def prepare(folder, budget=2.0, token=None):
     """A folder with a table, its schema and an account."""
     write_adult(folder)
     (folder / "train.schema.toml").write_text(SCHEMA, encoding="utf-8")
-    return Ledger.create(folder / "ledger.db", "adult", budget, 1e-6)
+    return Ledger.create(folder / "ledger.db", "adult", budget, 1e-6, token=token)
+
+
+@contextmanager
+def team_server(folder, elsewhere, budget=1.0):
+    """A studio where people log in with tokens of the ledger; lead administers it, and alice and
+    bob may spend 0.9 each.
+    """
+    key = elsewhere / "key"
+    key.write_bytes(secrets.token_bytes(32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(KEY_VARIABLE, str(key))
+        ledger = prepare(folder, budget, issue_token("lead", UNTIL))
+        for name in ("alice", "bob"):
+            ledger.team.grant(name, 0.9)
+        with Server(folder, "--accounts", "--officer", "carol") as server:
+            assert logged_in(server, "lead").act("assign", table="train.csv").status == 303
+            yield server
+
+
+def logged_in(server, name, until=UNTIL):
+    """A session of a person; None if the login fails."""
+    client = Client.__new__(Client)
+    client.server, client.headers, client.csrf = server, {}, ""
+    answer = client.send("/login", {"token": issue_token(name, until)}, cookie=None)
+    if answer.status != 200:
+        return None
+    client.cookie = answer.headers["set-cookie"].partition(";")[0]
+    page = client.ask("GET", "/budget").text
+    client.csrf = page.partition('name="csrf" value="')[2].partition('"')[0]
+    return client
 
 
 def make_browser(width=1200):

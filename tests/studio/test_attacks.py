@@ -1,5 +1,6 @@
 """Attacks on the studio: other sites, other users, names, uploads, guesses."""
 
+import asyncio
 import html
 import http.client
 import io
@@ -9,16 +10,31 @@ import secrets
 import socket
 import subprocess
 import sys
-import time
+import zipfile
+from dataclasses import asdict
+from itertools import takewhile
+from pathlib import Path
+from tempfile import gettempdir
 from urllib.parse import urlencode
 
 import pytest
+import uvicorn
 from _studio import FIT, WAIT, Server, prepare
 
+from _ledgers import forked
 from hushfit import Ledger
 from hushfit.cli import run
+from hushfit.data.schema import (
+    CategoricalColumn,
+    NumericColumn,
+    Schema,
+    SchemaFile,
+    schema_to_toml,
+)
 from hushfit.errors import InvalidArgument
-from hushfit.studio import Settings, doorway
+from hushfit.studio import Settings, _connections, _jobs, doorway
+from hushfit.studio._assigned import Assigned
+from hushfit.studio._schema_form import SchemaForm
 
 EVIL = "http://evil.example"
 
@@ -88,8 +104,21 @@ def test_other_sites_get_neither_answers_nor_frames(client):
 
 def test_a_name_that_somebody_points_here_is_refused(client):
     """DNS rebinding: the browser believes that evil.example is this machine."""
-    for host in ("evil.example", "evil.example:80", f"127.0.0.1.evil.example{client.server.host}"):
-        assert client.ask("GET", "/budget", Host=host).status == 421
+    root = client.server.root
+    for host in (
+        "evil.example",
+        "evil.example:80",
+        f"127.0.0.1.evil.example{client.server.host}",
+        "127.0.0.1:1@evil.example",
+        "127.0.0.1:port",
+        "",
+        # Names that would move the path of an address which is put together from them.
+        f"127.0.0.1:1{root}/static/",
+        f"127.0.0.1:1{root}/login?",
+        f"127.0.0.1{root}/static/x#:1",
+    ):
+        for cookie in ("own", None):
+            assert client.ask("GET", "/budget", cookie=cookie, Host=host).status == 421
     assert client.ask("GET", "/budget", Host=client.server.host).status == 200
 
 
@@ -226,11 +255,63 @@ def test_uploads_have_plain_names_and_replace_nothing(client, folder):
     before = (folder / "train.csv").read_bytes()
     assert "not replaced" in client.upload("train.csv", b"a,b\n1,2\n").text
     assert (folder / "train.csv").read_bytes() == before
-    for name in ("ledger.db", "model.json", ".hidden.csv", "x.html", "evil.py", "a\x7f.csv"):
+    for name in (
+        *("ledger.db", "model.json", ".hidden.csv", "x.html", "evil.py", "a\x7f.csv"),
+        *("-o.csv", "--overwrite.csv"),  # options, to a command
+    ):
         assert client.upload(name, b"a,b\n1,2\n").status == 400
     assert client.upload("../../outside.csv", b"a,b\n1,2\n").status == 303
     assert (folder / "outside.csv").is_file()  # folders in a name are left off
     (folder / "outside.csv").unlink()
+
+
+def test_names_that_are_options_are_not_tables(client, folder, unspent):
+    (folder / "--seed=1.csv").write_text("a,y\n1,0\n")
+    assert "--seed" not in client.ask("GET", "/table").text
+    assert client.start_fit("3" * 32, table="--seed=1.csv").status == 400
+    assert client.start_fit("3" * 32, held_out="--seed=1.csv").status == 400
+    (folder / "--seed=1.csv").unlink()
+
+
+ODD_NAMES = ['a"b', "x]\ny = 1", "\u2028[target]", "target", "columns.x", "#", "\\u0041", "\x01"]
+
+
+@pytest.mark.parametrize("name", ODD_NAMES)
+def test_names_and_sources_do_not_write_into_the_schema(tmp_path, name):
+    """A schema that is read and saved as a form has the same columns, each with its own source."""
+    told = 'codebook"]\n[columns.evil]\nkind = "numeric" \x00\u2028# '
+    columns = (NumericColumn(name, 0, 9), NumericColumn("plain", 0, 1))
+    target = CategoricalColumn("y]", ("a", 'b"]'))
+    path = tmp_path / "t.schema.toml"
+    path.write_text(schema_to_toml(SchemaFile(Schema(columns, target), (name,))), encoding="utf-8")
+    form = SchemaForm.read(path)
+    fields = {}
+    for place, column in enumerate(form.columns):
+        stated = {"kind": column.kind, "labels": column.labels, "source": f"{place} {told}"}
+        ends = {end: column.settings.get(end, "") for end in ("low", "high")}
+        for key, value in {**stated, **ends, "use": 1, "confirmed": 1}.items():
+            fields[f"c{place}.{key}"] = str(value)
+    path.write_text(form.changed(fields), encoding="utf-8")
+    again = SchemaForm.read(path)
+    assert again.schema == form.schema
+    assert again.file.unconfirmed == ()
+    expected = 'codebook"] [columns.evil] kind = "numeric" #'
+    assert [c.source for c in again.columns] == [f"{k} {expected}" for k in range(3)]
+
+
+def test_marks_of_missing_values_can_be_named_in_the_form(tmp_path):
+    """What the draft flags as an end that is often a mark can be corrected where it is flagged."""
+    path = tmp_path / "t.schema.toml"
+    schema = Schema((NumericColumn("age", 0, 999),), CategoricalColumn("y", ("a", "b")))
+    path.write_text(schema_to_toml(SchemaFile(schema, ("age",))), encoding="utf-8")
+    fields = {"c0.kind": "categorical", "c0.labels": "a\nb", "c0.confirmed": "1"}
+    own = {"kind": "numeric", "low": "0", "high": "110", "markers": "999, ?", "use": "1"}
+    text = SchemaForm.read(path).changed({**fields, **{f"c1.{k}": v for k, v in own.items()}})
+    path.write_text(text, encoding="utf-8")
+    form = SchemaForm.read(path)
+    (column,) = form.schema.columns
+    assert (column.high, column.missing_values, column.missing) == (110, (999, "?"), "indicator")
+    assert form.columns[1].markers == "999, ?"
 
 
 def test_html_in_names_is_text(client, folder, server):
@@ -250,6 +331,145 @@ def test_html_in_names_is_text(client, folder, server):
     assert "&lt;script&gt;" in client.ask("GET", "/budget").text
     (folder / "evil.csv").unlink()
     (folder / "evil.schema.toml").unlink()
+
+
+def test_files_that_unpack_to_much_more_are_read_elsewhere(client, server, folder):
+    """A spreadsheet of 300 KB with 100 MB of cells: the server does not grow with it."""
+    row = f'<row><c t="inlineStr"><is><t>{"x" * 1000}</t></is></c><c><v>1</v></c></row>'
+    assert client.upload("bomb.xlsx", spreadsheet(row * 100_000)).status == 303
+
+    def megabytes():
+        status = Path(f"/proc/{server.process.pid}/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) >> 10
+
+    before = megabytes()
+    assert client.ask("GET", "/table?table=bomb.xlsx").status in (200, 400)
+    assert megabytes() < before + 50
+    (folder / "bomb.xlsx").unlink()
+
+
+def spreadsheet(rows):
+    """An Excel file with these rows, as XML."""
+    kinds = "http://schemas.openxmlformats.org/package/2006/content-types"
+    related = "http://schemas.openxmlformats.org/package/2006/relationships"
+    office = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+    main = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{kinds}"><Default Extension="rels" ContentType='
+        '"application/vnd.openxmlformats-package.relationships+xml"/><Override PartName='
+        f'"/xl/workbook.xml" ContentType="{sheet}.sheet.main+xml"/><Override PartName='
+        f'"/xl/sheet1.xml" ContentType="{sheet}.worksheet+xml"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{related}"><Relationship Id="r1" Type='
+        f'"{office}/officeDocument" Target="xl/workbook.xml"/></Relationships>',
+        "xl/workbook.xml": f'<workbook xmlns="{main}" xmlns:r="{office}"><sheets><sheet name="a" '
+        'sheetId="1" r:id="r1"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{related}"><Relationship Id="r1" '
+        f'Type="{office}/worksheet" Target="sheet1.xml"/></Relationships>',
+        "xl/sheet1.xml": f'<worksheet xmlns="{main}"><sheetData>{rows}</sheetData></worksheet>',
+    }
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, f'<?xml version="1.0"?>{text}')
+    return made.getvalue()
+
+
+def test_a_cookie_from_elsewhere_is_not_taken_over(server):
+    """Session fixation: whoever plants a cookie does not know the one that a login gives."""
+    planted = "hushfit_studio=planted"
+    answer = server.client().ask("GET", f"/?token={server.token}", cookie=None, Cookie=planted)
+    assert "planted" not in answer.headers["set-cookie"]
+    asked = server.client().ask("GET", "/budget", cookie=None, Cookie=planted)
+    assert asked.status == 403
+
+
+def test_idle_connections_are_closed_and_slow_answers_are_not(monkeypatch):
+    """Slow-loris: a connection without a request, or with half of one, does not stay."""
+    monkeypatch.setattr(_connections, "SECONDS", 0.2)
+
+    async def slow(scope, receive, send):
+        await asyncio.sleep(1.0)
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b"here"})
+
+    async def heard(text):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(text.encode())
+        try:
+            return await asyncio.wait_for(reader.read(), WAIT)
+        finally:
+            writer.close()
+
+    async def tried():
+        nonlocal port
+        config = uvicorn.Config(slow, log_level="critical")
+        state = uvicorn.server.ServerState()
+        made = await asyncio.get_running_loop().create_server(
+            lambda: _connections.PatientProtocol(config, state, {}), "127.0.0.1", 0
+        )
+        port = made.sockets[0].getsockname()[1]
+        async with made:
+            return [
+                await heard(text)
+                for text in ("", "GET / HTTP/1.1\r\nHost:", "GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            ]
+
+    port = 0
+    nothing, half, whole = asyncio.run(tried())
+    assert (nothing, half) == (b"", b"")
+    assert b"here" in whole
+
+
+def test_a_ledger_that_is_replaced_or_damaged_is_told(client, folder):
+    """Under a running server, which keeps none of its contents beyond a request."""
+    place = folder / "ledger.db"
+    kept = place.read_bytes()
+    try:
+        place.write_bytes(kept[:5000] + os.urandom(3000))
+        answer = client.ask("GET", "/budget")
+        assert answer.status == 400
+        assert "ledger" in answer.text
+        place.unlink()
+        assert "no account yet" in client.ask("GET", "/budget").text
+        assert client.start_fit("4" * 32).status == 400
+    finally:
+        place.write_bytes(kept)
+    assert "adult" in client.ask("GET", "/budget").text
+
+
+def test_the_password_of_a_database_is_in_no_command(folder):
+    """Commands are shown on pages, and their arguments to all users of the machine."""
+    for address in (
+        "postgresql://svc:s%23cret@db:5432/ledger?sslmode=require",
+        "postgresql://svc@db:5432/ledger?sslmode=require&password=s%23cret",
+    ):
+        settings = Settings(folder, ledger=address)
+        assert settings.location == "postgresql://svc@db:5432/ledger?sslmode=require"
+        assert settings.environment == {"PGPASSWORD": "s#cret"}
+        assert settings.ledger_path() == address
+    assert Settings(folder).environment == {}
+
+
+def test_one_studio_runs_the_fits_of_a_folder(folder, server, tmp_path, unspent):
+    """Another one would call the fits of this one stopped, and offer to pay for them again."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hushfit", "studio", "--no-open", "--folder", str(folder)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "is still running in" in done.stderr
+    # A fit that outlives its server goes on holding the lock.
+    held = _jobs._lock_of(tmp_path / ".studio")
+    fit = subprocess.Popen(
+        [sys.executable, "-c", "input()"], stdin=subprocess.PIPE, pass_fds=[held]
+    )
+    os.close(held)
+    with pytest.raises(InvalidArgument, match="a fit that one has started"):
+        _jobs._lock_of(tmp_path / ".studio")
+    fit.communicate(b"\n")
+    os.close(_jobs._lock_of(tmp_path / ".studio"))
 
 
 def test_sessions_are_apart(server, client, unspent):
@@ -294,18 +514,48 @@ print(read(pathlib.Path("/proc/{server.process.pid}/environ")).decode()[:6])
     assert done.stdout.split() == ["403", "False", "closed"]
 
 
-def test_read_only_pages_take_no_form(folder, unspent):
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_another_user_may_look_without_the_list_of_fits(tmp_path):
+    """An officer who can read the ledger, and not what belongs to who runs fits."""
+    for parent in takewhile(lambda one: one != Path(gettempdir()), (tmp_path, *tmp_path.parents)):
+        parent.chmod(0o711)  # pytest makes folders for its own user alone
+    os.close(_jobs._lock_of(tmp_path / ".studio"))
+    (tmp_path / ".studio" / "tables.json").write_text('{"t.csv": "adult"}')
+
+    def look(tell):
+        os.setuid(65534)
+        tell(len(_jobs.Jobs(Settings(tmp_path, read_only=True)).all()))
+        tell(Assigned(tmp_path).accounts())
+        try:
+            _jobs.Jobs(Settings(tmp_path))
+        except InvalidArgument as error:
+            tell("--read-only" in str(error))
+
+    with forked(look) as (_, heard):
+        assert heard() == ["0", "{}", "True"]
+
+
+def test_read_only_pages_take_no_form_and_change_nothing(folder, unspent):
+    """Beside another studio, whose running fits stay what they are."""
+    job = _jobs.Job("e" * 32, "alice", "adult", "m.json", (("fit",),), _jobs.now(), "running")
+    place = folder / ".studio" / "jobs" / f"{job.key}.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(json.dumps(asdict(job)))
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     server = Server(folder, "--read-only")
     try:
         officer = server.client()
+        assert "running" in officer.ask("GET", "/fit").text
         assert officer.csrf == ""  # no form is shown
         assert "adult" in officer.ask("GET", "/budget").text
         for path, fields in ACTS.items():
             answer = officer.send(path, fields)
             assert answer.status == 403
             assert "You may look" in answer.text
+        assert {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()} == before
     finally:
         server.kill()
+        place.unlink()
 
 
 def test_other_machines_need_tls_and_accounts(folder, capsys, tmp_path):
@@ -316,52 +566,6 @@ def test_other_machines_need_tls_and_accounts(folder, capsys, tmp_path):
         assert Settings(folder, host=host).is_loopback
     assert run(["studio", "--folder", str(folder), "--host", "0.0.0.0", "--no-open"]) == 2
     assert "--tls-cert" in capsys.readouterr().err
-
-
-def test_a_killed_server_says_afterwards_what_was_paid(tmp_path):
-    """Killed with its fit after the payment: the charge stays, and the page says so."""
-    ledger = prepare(tmp_path)
-    slow = tmp_path / "sitecustomize.py"
-    slow.write_text(
-        "import os, sys, time\n"
-        "if 'fit' in sys.argv:\n"
-        "    from hushfit.privacy.ledger import DiskAccount\n"
-        "    pay = DiskAccount.append\n"
-        "    def append(self, decide):\n"
-        "        receipt = pay(self, decide)\n"
-        "        time.sleep(600)\n"
-        "        return receipt\n"
-        "    DiskAccount.append = append\n"
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(
-            "PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-        )
-        server = Server(tmp_path)
-        try:
-            client, key, waiting = server.client(), "a" * 32, "b" * 32
-            client.start_fit(key)
-            client.start_fit(waiting)
-            deadline = time.monotonic() + WAIT
-            while "Paid: payment 1" not in client.ask("GET", f"/fit/jobs/{key}").text:
-                assert time.monotonic() < deadline
-                time.sleep(0.3)
-        finally:
-            server.kill()
-    assert len(ledger.entries) == 1
-    server = Server(tmp_path)
-    try:
-        client = server.client()
-        page = client.ask("GET", f"/fit/jobs/{key}").text
-        assert "The studio was stopped during this fit" in page
-        assert "Payment 1 is recorded" in page
-        page = client.ask("GET", f"/fit/jobs/{waiting}").text
-        assert "nothing was spent" in page
-        client.start_fit(key)  # the old form again
-        assert "stopped" in client.ask("GET", "/fit").text
-        assert len(ledger.entries) == 1
-    finally:
-        server.kill()
 
 
 def test_downloads_and_the_report_in_a_sandbox(client, folder):
@@ -397,3 +601,21 @@ def test_the_python_of_a_review_runs(client, folder, monkeypatch):
         exec(program, {})
     assert "epsilon=0.1" in out.getvalue()
     assert len(Ledger("ledger.db", dataset="adult").entries) == before + 1
+
+
+def test_particular_options_are_in_the_command_and_strange_ones_refused(client, unspent):
+    asked = {**FIT, "key": "d" * 32, "intervals": "1", "features": "additive"}
+    page = client.ask("GET", f"/fit/review?{urlencode({**asked, 'penalty': 'l1', 'alpha': '.1'})}")
+    line = "--inference --features additive --penalty l1 --alpha .1"
+    assert line in page.text
+    assert "from hushfit.cli import run" in page.text  # the same in Python
+    for field, value in (("features", "x"), ("penalty", "--seed"), ("alpha", "--seed=1")):
+        assert client.ask("GET", f"/fit/review?{urlencode({**asked, field: value})}").status == 400
+
+
+def test_a_fit_with_intervals(client):
+    key = secrets.token_hex(16)
+    client.start_fit(key, epsilon="1", intervals="1")
+    assert "Done." in client.ended(key)
+    report = client.ask("GET", f"/models/adult-logistic-{key}.json/report").text
+    assert "standard error" in report

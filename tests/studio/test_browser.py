@@ -2,9 +2,19 @@
 
 import os
 import time
+from contextlib import contextmanager
 
 import pytest
-from _studio import WAIT, Server, draft_adult, make_browser, write_adult
+from _studio import (
+    UNTIL,
+    WAIT,
+    Server,
+    draft_adult,
+    make_browser,
+    prepare,
+    team_server,
+    write_adult,
+)
 from selenium.common.exceptions import (
     NoSuchElementException,
     StaleElementReferenceException,
@@ -16,6 +26,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from hushfit import Ledger
 from hushfit.data.schema import read_schema
+from hushfit.privacy.ledger import issue_token
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed (development extra)")
 
@@ -39,9 +50,8 @@ def server(folder):
 
 @pytest.fixture(scope="module")
 def browser():
-    made = make_browser()
-    yield made
-    made.quit()
+    with closing_browser() as made:
+        yield made
 
 
 class Page:
@@ -81,9 +91,24 @@ class Page:
         except TimeoutException:
             raise AssertionError(f"{words!r} is not in: {self.text()}") from None
 
+    def outcome(self):
+        """What the page of a fit says when it has ended."""
+        waiting = WebDriverWait(self.browser, WAIT, ignored_exceptions=[NoSuchElementException])
+        waiting.until(lambda _: any(w in self.text() for w in ("Done.", "Refused.", "Waits for")))
+        return self.text()
+
     def shot(self, name):
         if SHOTS:
             self.browser.save_screenshot(os.path.join(SHOTS, f"{name}.png"))
+
+
+@contextmanager
+def closing_browser():
+    made = make_browser()
+    try:
+        yield made
+    finally:
+        made.quit()
 
 
 @pytest.fixture
@@ -202,6 +227,82 @@ def test_refresh_and_back_never_pay_twice(page, folder):
     assert len(Ledger(folder / "ledger.db").entries) == before + 1
 
 
+def test_two_analysts_race_for_the_last_of_a_budget(browser, tmp_path_factory):
+    """Both ceilings allow it, the total allows one: the other is told so, nothing is overspent."""
+    folder, elsewhere = (tmp_path_factory.mktemp(name) for name in ("race", "key"))
+    with team_server(folder, elsewhere) as server, closing_browser() as other:
+        pages = {"alice": Page(browser, server), "bob": Page(other, server)}
+        for name, page in pages.items():
+            page.fill("token", issue_token(name, UNTIL))
+            page.press("Log in")
+            page.wait(f"Logged in as {name}")
+            page.go("fit?table=train.csv")
+            page.browser.find_element(By.NAME, "accept_draft").send_keys(Keys.SPACE)
+            page.fill("epsilon", "0.8")
+            page.press("Review what will be spent")
+            page.wait("This will be spent")
+        for page in pages.values():
+            page.press("Spend it and fit")
+        told = {name: page.outcome() for name, page in pages.items()}
+        paid = [name for name, text in told.items() if "Done." in text]
+        (refused,) = set(pages) - set(paid)
+        assert "Refused. Nothing was spent." in told[refused]
+        assert "over the ledger's 1" in told[refused]
+        ledger = Ledger(folder / "ledger.db")
+        (charge,) = (e.body for e in ledger.account.history() if e.kind == "charge")
+        assert [charge["user"]] == paid
+        assert ledger.spent().epsilon <= 1.0
+
+
+SLOW_AFTER_PAYMENT = """
+import sys, time
+if "fit" in sys.argv:
+    from hushfit.privacy.ledger import DiskAccount
+    pay = DiskAccount.append
+    def append(self, decide):
+        receipt = pay(self, decide)
+        time.sleep(600)
+        return receipt
+    DiskAccount.append = append
+"""
+
+
+def test_a_killed_server_says_afterwards_what_was_paid(browser, tmp_path, monkeypatch):
+    """Killed with its fit after the payment: the charge stays, and the page says so."""
+    ledger = prepare(tmp_path)
+    (tmp_path / "sitecustomize.py").write_text(SLOW_AFTER_PAYMENT)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    with monkeypatch.context() as patch:
+        patch.setenv("PYTHONPATH", path)
+        with Server(tmp_path) as server:
+            page, jobs = Page(browser, server), []
+            for epsilon in ("0.3", "0.4"):  # one is paid for, the other waits behind it
+                page.go("fit?table=train.csv")
+                page.browser.find_element(By.NAME, "accept_draft").send_keys(Keys.SPACE)
+                page.fill("epsilon", epsilon)
+                page.press("Review what will be spent")
+                page.wait("This will be spent")
+                page.press("Spend it and fit")
+                page.wait("never pays a second time")
+                jobs.append(page.browser.current_url.rpartition("/")[2])
+            page.go(f"fit/jobs/{jobs[0]}")
+            page.wait("Paid: payment 1")
+            page.go(f"fit/jobs/{jobs[1]}")
+            page.wait("1 before it. Nothing has been spent.")
+    assert len(ledger.entries) == 1
+    with Server(tmp_path) as server:
+        page = Page(browser, server)
+        page.go(f"fit/jobs/{jobs[0]}")
+        page.wait("The studio was stopped during this fit. Payment 1 is recorded")
+        page.shot("stopped")
+        page.go(f"fit/jobs/{jobs[1]}")
+        page.wait("nothing was spent")
+        server.client().start_fit(jobs[0])  # the old form again
+        page.go("fit")
+        assert page.text().count("stopped") == 2
+        assert len(ledger.entries) == 1
+
+
 @pytest.mark.parametrize(
     ("field", "value", "shown"),
     [
@@ -258,8 +359,12 @@ def test_pages_load_nothing_from_elsewhere_and_break_no_policy(page):
 
 
 def test_everything_can_be_reached_with_the_keyboard_and_has_a_label(page):
-    for path in ("table?table=train.csv", "plan", "fit?table=train.csv", "budget"):
+    for path in ("table?table=train.csv", "plan", "fit?table=train.csv", "budget", "models"):
         page.go(path)
+        ids = page.browser.execute_script(
+            "return [...document.querySelectorAll('[id]')].map(e => e.id)"
+        )
+        assert len(set(ids)) == len(ids)
         unlabelled = page.browser.execute_script(
             "return [...document.querySelectorAll('input:not([type=hidden]), select, textarea')]"
             ".filter(e => !e.labels.length).map(e => e.name)"

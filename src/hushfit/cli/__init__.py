@@ -1,13 +1,14 @@
 """The command line: ``hushfit schema``, ``fit``, ``predict``, ``evaluate``, ``report``, ``plan``
 and ``ledger``.
 
-verbs/     One module for each verb of the command line
-BY_TARGET  Names of models by the kind of target
-main       Entry point of the `hushfit` program
-run        Run one command line
+verbs/          One module for each verb of the command line
+BY_TARGET       Names of models by the kind of target
+NEEDS_APPROVAL  Kind of the error of a charge that waits for a second person
+main            Entry point of the `hushfit` program
+run             Run one command line
 """
 
-from hushfit.cli._app import main, run
+from hushfit.cli._app import NEEDS_APPROVAL, main, run
 from hushfit.cli._models import BY_TARGET
 
-__all__ = ["BY_TARGET", "main", "run"]
+__all__ = ["BY_TARGET", "NEEDS_APPROVAL", "main", "run"]

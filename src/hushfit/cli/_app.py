@@ -14,9 +14,10 @@ import click
 from hushfit._version import __version__
 from hushfit.cli._printing import print_json, print_message
 from hushfit.cli._wording import in_options
-from hushfit.errors import BudgetExceeded, HushfitError, LedgerError
+from hushfit.errors import ApprovalNeeded, BudgetExceeded, HushfitError, LedgerError
 
 OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+NEEDS_APPROVAL = "needs approval"  # kind of an error, for programs
 
 # Verb: module and one line of help, so that `hushfit --help` imports none of them.
 VERBS = {
@@ -131,6 +132,8 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         return _refused("usage", text, BAD_INPUT, as_json)
     except BudgetExceeded as error:
         return _refused("over budget", str(error), OVER_BUDGET, as_json)
+    except ApprovalNeeded as error:
+        return _refused(NEEDS_APPROVAL, str(error), LEDGER_FAULT, as_json)
     except LedgerError as error:
         # Messages may be sent on, for instance to a coordinator; notes name servers and roles, and
         # are for the local user only.
@@ -142,6 +145,13 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         return _refused("bad input", text, BAD_INPUT, as_json)
     except BrokenPipeError:
         return OK
+    except MemoryError:
+        return _refused(
+            "out of memory",
+            "This needs more memory than there is. Payments that were made stay.",
+            UNEXPECTED,
+            as_json,
+        )
     except Exception as error:
         if os.environ.get("HUSHFIT_TRACEBACK"):
             raise

@@ -111,7 +111,7 @@ def _assembled(
     for name, draft in drafts.items():
         if name in (target, person):
             continue
-        reason = _reason(draft, name in ids)
+        reason = _reason(draft, name in ids) if name.strip() else "it has no name; give it one"
         if reason:
             notes.dropped[name] = reason
         else:

@@ -103,8 +103,10 @@ class FitOptions:
         from hushfit.errors import InvalidArgument
 
         if not self.given["inference"]:
-            if self.given["cov_type"] is not None:
-                raise InvalidArgument("--cov-type is for --inference. Give both, or neither.")
+            if self.given["cov_type"] is not None or self.given["even_weights"]:
+                raise InvalidArgument(
+                    "--cov-type and --even-weights are for --inference. Give it too."
+                )
             return {}
         if self.model not in _WITH_INTERVALS:
             raise InvalidArgument(
@@ -113,7 +115,13 @@ class FitOptions:
             )
         bounds = MainEffects(self.schema).bounds
         kind = self.given["cov_type"] or "model"
-        return {"inference": True, "cov_type": kind, "feature_bounds": bounds}
+        even = self.given["even_weights"]
+        return {
+            "inference": True,
+            "cov_type": kind,
+            "even_weights": even,
+            "feature_bounds": bounds,
+        }
 
     def _classifier(self) -> Any:
         from hushfit import PrivateLinearSVC, PrivateLogisticRegression

@@ -168,10 +168,15 @@ class ParquetFile:
     path : str
     footer : str
         Hash of the file's footer, which says where everything in the file is.
+    size, written : int
+        Bytes, and when they were last written: two versions that differ in the order of their rows
+        may have one footer.
     """
 
     path: str
     footer: str
+    size: int
+    written: int
 
     @classmethod
     def now(cls, path: str) -> "ParquetFile":
@@ -181,14 +186,16 @@ class ParquetFile:
             file.seek(max(end - _PARQUET_END, 0))
             length = int.from_bytes(file.read(4), "little")
             file.seek(max(end - _PARQUET_END - length, 0))
-            return cls(path, hashlib.sha256(file.read()).hexdigest())
+            footer = hashlib.sha256(file.read()).hexdigest()
+            return cls(path, footer, end, os.fstat(file.fileno()).st_mtime_ns)
 
     def refuse_if_changed(self) -> None:
         """Refuse another version under the same path."""
         if self != self.now(self.path):
             raise InvalidArgument(
-                f"{self.path} has changed since its rows were counted. Fit again with files that "
-                "stay as they are."
+                f"{self.path} has changed since its rows were counted, or a worker has another "
+                "copy of it. Fit again with files that stay as they are, in a folder that all "
+                "workers share."
             )
 
 

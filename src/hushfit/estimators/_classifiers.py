@@ -58,6 +58,7 @@ from hushfit.estimators._linear import (
     types_of,
     validated_rows,
 )
+from hushfit.estimators._little_data import warn_of_few_for_classes
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
@@ -129,12 +130,14 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         inference: bool = False,
         cov_type: str = "model",
         scaling: Any = "unit",
+        even_weights: bool = False,
     ) -> None:
         self.features = features
         self.threshold = threshold
         self.constraint = constraint
         self.inference = inference
         self.cov_type = cov_type
+        self.even_weights = even_weights
         self.scaling = scaling
         self.epsilon = epsilon
         self.delta = delta
@@ -184,6 +187,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         prepared = self.prepare(X, y, groups)
         if self.inference:
             require_feasible(prepared.problem, budget, self.cov_type)
+        else:
+            warn_of_few_for_classes(prepared.problem, budget)
         fit = private_fit(
             prepared.source,
             prepared.problem,
@@ -296,6 +301,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(n_units, n_features, n_classes, unit, feature_map)
         budget = Budget(self.epsilon, self.delta)
+        if not self.inference:
+            warn_of_few_for_classes(problem, budget)
         return quote_for(problem, self.chosen_solver(problem, budget), budget)
 
     def chosen_solver(self, problem: Problem, budget: Budget) -> Any:
@@ -578,12 +585,12 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         array of shape (n_rows,)
         """
         margins = self.decision_function(X)
-        offsets = np.zeros(len(self.classes_))
-        if self.threshold_ is not None:
-            offsets = np.log(self.threshold_)
         if margins.ndim == 1:
-            return self.classes_[(margins - offsets[1] > -offsets[0]).astype(np.intp)]
-        return self.classes_[(margins - offsets).argmax(axis=1)]
+            low, high = (0.0, 0.0) if self.threshold_ is None else np.log(self.threshold_)
+            return self.classes_[(margins - high > -low).astype(np.intp)]
+        if self.threshold_ is not None:
+            margins -= np.log(self.threshold_)
+        return self.classes_[margins.argmax(axis=1)]
 
     @property
     def support_(self) -> AnyArray:
@@ -734,6 +741,10 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    even_weights : bool, default=False
+        With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
+        weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
+        few rows there may be no intervals (docs/algorithms/inference.md).
     scaling : {"unit", "public"} or float, default="unit"
         How rows are scaled. ``"unit"`` divides each by its own length, which was measured to
         predict slightly better (docs/algorithms/auto-appendix.md). ``"public"`` divides all by one

@@ -12,8 +12,9 @@ from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import reshaped, row_profile
 from hushfit.estimators._inference import require_feasible
 from hushfit.estimators._linear import in_original_units
+from hushfit.estimators._little_data import warn_of_few_for_numbers
 from hushfit.estimators._private_fit import Fit, private_fit
-from hushfit.estimators._regressors import _PrivateRegressor, _warn_of_little_data
+from hushfit.estimators._regressors import _PrivateRegressor
 from hushfit.features import AdditiveMap, InputColumn
 from hushfit.problem import Problem
 from hushfit.release import Terms
@@ -128,7 +129,7 @@ def fit_encoded(
     if estimator.inference:
         require_feasible(problem, terms.budget, estimator.cov_type)
     elif bounded and not estimator._features_are_public:
-        _warn_of_little_data(problem, terms.budget)
+        warn_of_few_for_numbers(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
     units = EncodedUnits(source.centred, source.ranges) if feature_map is None else None
     if estimator.inference:

@@ -124,6 +124,8 @@ class Inference:
         Columns that make up the direction about which the releases say least.
     last_step : float
         Root mean square change of the margins in the last step.
+    even_weights : bool, default=False
+        Whether all rows weigh the same.
     """
 
     names: Sequence[str]
@@ -137,6 +139,7 @@ class Inference:
     middle: Vector
     weakest: Sequence[str]
     last_step: float
+    even_weights: bool = False
 
     @property
     def verdict(self) -> str:
@@ -416,15 +419,22 @@ class Inference:
         if self.verdict == "none" or not self.hidden.any():
             return said
         return (
-            f"{said} None for {', '.join(self._hidden_names)}: noise hides what the rows say about "
-            f"it, as it does for collinear columns and levels without rows. {_REMEDY}"
+            f"{said} None for {', '.join(self._hidden_names)}: noise hides what rows say there, "
+            f"as it does for collinear columns and levels without rows. {_REMEDY}"
         )
+
+    @property
+    def weighting(self) -> str:
+        """How much rows weigh, in a sentence."""
+        if self.even_weights:
+            return "All rows weigh the same."
+        return "Rows with unusual features weigh less."
 
     def _footer(self) -> list[str]:
         budget = self.guarantee
         return [
-            f"Covariance: {self.cov_type}. Noise over curvature: {self.noise_ratio:.2g}. Rows with "
-            "unusual features weigh less.",
+            f"Covariance: {self.cov_type}. Noise over curvature: {self.noise_ratio:.2g}. "
+            f"{self.weighting}",
             f"epsilon={budget.epsilon:g}, delta={budget.delta:g}, {budget.relation}, one "
             f"{budget.unit.kind}.",
         ]
@@ -438,6 +448,7 @@ class Inferring:
 
     inference: bool = False  # of classes that do not take it
     cov_type: str = COVARIANCES[0]
+    even_weights: bool = False
     link: ClassVar[str] = "identity"
 
     @classmethod
@@ -518,9 +529,11 @@ class Inferring:
 
     def _score_steps(self) -> ScoreSteps:
         """The solver: unless the model is said to hold, with weights that are as even as noise
-        allows.
+        allows, or altogether even.
         """
-        return ScoreSteps(robust=self.cov_type != COVARIANCES[0])
+        return ScoreSteps(
+            robust=self.cov_type != COVARIANCES[0], even_weights=bool(self.even_weights)
+        )
 
     def _require_plain(self, linear: bool, penalty: Penalty | None = None) -> None:
         """Refuse settings under which coefficients have no intervals."""
@@ -590,6 +603,7 @@ def inference_of(
         about.middle,
         _largest(one.weakest, names),
         one.last_step,
+        solver.even_weights,
     )
 
 

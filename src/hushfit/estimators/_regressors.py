@@ -20,12 +20,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, RecordScaling, SignedBounds, as_source, scaling_of
-from hushfit.errors import (
-    InvalidArgument,
-    MissingBoundsWarning,
-    PrivacyLeakWarning,
-    TooLittleDataWarning,
-)
+from hushfit.errors import InvalidArgument, MissingBoundsWarning, PrivacyLeakWarning
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
     columns_of,
@@ -53,6 +48,7 @@ from hushfit.estimators._linear import (
     refuse_extras,
     validated_rows,
 )
+from hushfit.estimators._little_data import warn_of_few_for_numbers
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._private_fit import Fit, private_fit, quote_for
@@ -62,13 +58,7 @@ from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL
 from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Terms
-from hushfit.solvers import (
-    MAX_MATRIX_COLUMNS,
-    SOLVERS,
-    WhitenedLeastSquares,
-    WhitenedPoisson,
-    units_needed,
-)
+from hushfit.solvers import MAX_MATRIX_COLUMNS, SOLVERS, WhitenedLeastSquares, WhitenedPoisson
 from hushfit.unit import ROW, PrivacyUnit
 
 _CHOSEN = ("auto", "select")
@@ -309,7 +299,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         if self.inference:
             require_feasible(problem, budget, self.cov_type)
         elif bounded and not self._features_are_public:
-            _warn_of_little_data(problem, budget)
+            warn_of_few_for_numbers(problem, budget)
         terms = self._terms(budget, settled.scaling)
         fit = private_fit(source, problem, settled.solver, terms, self.verbose)
         if self.inference:
@@ -418,7 +408,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         feature_map = self.feature_map(n_units, columns)
         problem = self._problem(settled, n_units, n_features, unit, None, feature_map)
         if settled.scaling is RecordScaling.BOUNDED and not self._features_are_public:
-            _warn_of_little_data(problem, budget)
+            warn_of_few_for_numbers(problem, budget)
         return quote_for(problem, settled.solver, budget)
 
     def _problem(
@@ -631,21 +621,6 @@ def _stored(budget: Budget) -> type[np.floating[Any]]:
     return np.float32 if budget.is_private else np.float64
 
 
-def _warn_of_little_data(problem: Problem, budget: Budget) -> None:
-    """Say before anything is spent that nothing can be learnt; from public numbers alone."""
-    needed = units_needed(budget, problem.dimension, isinstance(problem.loss, Poisson))
-    if problem.n_units >= needed:
-        return
-    warnings.warn(
-        f"{problem.n_units} {problem.privacy_unit.plural} with {problem.n_features} columns are "
-        f"too few at epsilon={budget.epsilon:g} and delta={budget.delta:g}: noise hides most of "
-        "what they tell, and predictions may be worse than one number for all. Use at least "
-        f"{needed} {problem.privacy_unit.plural} or a larger epsilon. Nothing has been spent yet.",
-        TooLittleDataWarning,
-        stacklevel=3,
-    )
-
-
 class _PrivateLinearRegressor(_PrivateRegressor):
     """Base of the regressors of numbers in a public range."""
 
@@ -704,6 +679,10 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    even_weights : bool, default=False
+        With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
+        weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
+        few rows there may be no intervals (docs/algorithms/inference.md).
 
     Attributes
     ----------
@@ -745,9 +724,11 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
         features: Any = "linear",
         inference: bool = False,
         cov_type: str = "model",
+        even_weights: bool = False,
     ) -> None:
         self.inference = inference
         self.cov_type = cov_type
+        self.even_weights = even_weights
         self.epsilon = epsilon
         self.delta = delta
         self.adjacency = adjacency
@@ -1150,6 +1131,10 @@ class PrivatePoissonRegressor(_PrivateRegressor):
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
+    even_weights : bool, default=False
+        With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
+        weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
+        few rows there may be no intervals (docs/algorithms/inference.md).
 
     Attributes
     ----------
@@ -1196,9 +1181,11 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         features: Any = "linear",
         inference: bool = False,
         cov_type: str = "model",
+        even_weights: bool = False,
     ) -> None:
         self.inference = inference
         self.cov_type = cov_type
+        self.even_weights = even_weights
         self.max_count = max_count
         self.alpha = alpha
         self.epsilon = epsilon

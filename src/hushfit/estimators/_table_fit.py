@@ -15,6 +15,7 @@ from hushfit.estimators._classifiers import Prepared
 from hushfit.estimators._encoded_fit import EncodedUnits, fit_encoded
 from hushfit.estimators._encoded_rows import TableRows
 from hushfit.estimators._inference import require_feasible
+from hushfit.estimators._little_data import warn_of_few_for_classes
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._scaling import ChosenScaling
 from hushfit.features import AdditiveMap, FeatureMap
@@ -107,6 +108,7 @@ def _fit_classes(
     scaling = ChosenScaling(problem.scaling, problem.length)
     terms = _terms(estimator, file, ledger, _public(file, feature_map), _class_note(rows, scaling))
     solver = estimator.chosen_solver(problem, terms.budget)
+    warn_of_few_for_classes(problem, terms.budget)
     fit = private_fit(source, problem, solver, terms, estimator.verbose)
     prepared = Prepared(source, problem, np.array(classes), None, feature_map, tuple(columns))
     estimator.accept(fit.result, fit.guarantee, prepared, fit.transcript)

@@ -20,14 +20,12 @@ from hushfit.penalties import penalty_from_name
 from hushfit.privacy import (
     Budget,
     Relation,
-    by_relation,
     calibrate,
-    gaussian_mu,
     labels_only,
     usable,
 )
 from hushfit.problem import Problem
-from hushfit.solvers import SOLVERS, solver_from
+from hushfit.solvers import SOLVERS, noise_on_mean, solver_from
 from hushfit.unit import ROW, PrivacyUnit
 
 SIZE: Final = 0.24
@@ -126,7 +124,7 @@ def forecast(
     """
     relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
     _refuse_small(rows, columns)
-    loss = _loss(_noise_on_mean(rows, columns, budget, relation))
+    loss = _loss(noise_on_mean(rows, columns + 1, budget, relation))
     penalised = penalty_from_name(penalty, 1e-4, 0.5)
     problem = Problem(Logistic(), penalised, rows, columns, relation, privacy_unit=unit)
     return Forecast(
@@ -180,7 +178,7 @@ def warning_of_few(
         From public numbers alone; empty if there is nothing to say.
     """
     relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
-    loss = _loss(_noise_on_mean(units, columns, budget, relation))
+    loss = _loss(noise_on_mean(units, columns + 1, budget, relation))
     if loss < _LARGE_LOSS:
         return ""
     low, high = 100 * loss / FACTOR, 100 * min(loss * FACTOR, _WORST)
@@ -224,7 +222,7 @@ def rows_needed(
         )
     relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
     _refuse_small(2, columns)
-    one = _noise_on_mean(1, columns, budget, relation)
+    one = noise_on_mean(1, columns + 1, budget, relation)
 
     def rows(target: float) -> int:
         return max(2, math.ceil(one / math.pow(target / SIZE, 1 / POWER)))
@@ -238,16 +236,6 @@ def _refuse_small(rows: int, columns: int) -> None:
             f"rows={rows}, columns={columns}: a fit needs at least 2 rows (or persons) and 1 "
             "column."
         )
-
-
-def _noise_on_mean(rows: int, columns: int, budget: Budget, relation: Relation) -> float:
-    if not budget.is_private:
-        return 0.0
-    # A label of two classes moves the sum by its record, half as far as a replaced record does.
-    sensitivity = (
-        1.0 if labels_only(relation) else by_relation(relation, replace_one=2.0, add_remove=1.0)
-    )
-    return sensitivity * math.sqrt(columns + 1) / (rows * gaussian_mu(budget.epsilon, budget.delta))
 
 
 def _loss(noise: float) -> float:

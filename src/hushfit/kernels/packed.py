@@ -2,10 +2,13 @@
 rows in memory.
 
 A packed row has one entry for each of its words: a number with a feature of its own, or a label,
-whose code says which of several features is 1. A few rows at a time are written out as sparse
-entries, in the order of the table's columns, which stay in the first-level cache. Every margin and
-length comes from the functions that read compressed sparse rows, so both give the same bits. Sums
-are exact on a grid and in the order of the rows, by the rules of ``gradient.py``.
+whose code says which of several features is 1. Sums are exact on a grid and in the order of the
+rows, by the rules of ``gradient.py``: the margin of a row comes from one call site.
+
+Gradients, which are asked for most often, read the words as they are: a dot product of the numbers,
+and one weight for each label. Other queries write a few rows at a time out as sparse entries, in
+the order of the table's columns, which stay in the first-level cache, and call the functions that
+read compressed sparse rows.
 
 ``runs`` has the numbers that are next to each other: the first one, its position among the entries
 of a row, and how many there are. ``code_at`` has the positions of labels, ``number_features`` the
@@ -22,13 +25,14 @@ from hushfit.kernels.gradient import (
     _STRICT,
     ROUNDER,
     _add_chunk,
-    _dot_sparse,
+    _dot,
+    _margins,
     _own,
     _weigh_outputs,
     _weight,
 )
 
-_CHUNK = 16
+_CHUNK = 32  # rows that are treated together: small enough for the first-level cache
 
 
 @compiled(**_STRICT)
@@ -37,14 +41,21 @@ def _blank(rows, runs, code_at, number_features):
 
     Returns data, indices and row ends.
     """
+    # Plain loops: arange, ones and unpacking of rows of an array take a second to be compiled.
     width = number_features.shape[0] + code_at.shape[0]
-    data = np.ones(rows * width, np.float32)
+    data = np.empty(rows * width, np.float32)
     indices = np.empty(rows * width, np.int32)
+    ends = np.empty(rows + 1, np.int64)
+    ends[0] = 0
     for r in range(rows):
-        for first, at, length in runs:
-            for j in range(length):
-                indices[r * width + at + j] = number_features[first + j]
-    return data, indices, np.arange(0, (rows + 1) * width, width)
+        ends[r + 1] = ends[r] + width
+        for k in range(code_at.shape[0]):
+            data[ends[r] + code_at[k]] = 1.0
+        for k in range(runs.shape[0]):
+            first, at = runs[k, 0], ends[r] + runs[k, 1]
+            for j in range(runs[k, 2]):
+                indices[at + j] = number_features[first + j]
+    return data, indices, ends
 
 
 @compiled(**_STRICT)
@@ -78,6 +89,26 @@ def unpack(numbers, codes, runs, code_at, number_features, code_starts):
 
 
 @compiled(**_STRICT)
+def _of_numbers(w, number_features):
+    """The weights of the numbers, in their order, and that of the intercept."""
+    p = number_features.shape[0]
+    own = np.empty(p + 1)
+    for j in range(p):
+        own[j] = w[number_features[j]]
+    own[p] = w[w.shape[0] - 1]
+    return own
+
+
+@compiled(**_ANY_ORDER)
+def _dot_codes(codes, i, code_starts, w):
+    """Sum of the weights of a row's labels."""
+    total = 0.0
+    for k in range(np.uint64(code_starts.shape[0])):  # unsigned: no tests for negative indices
+        total += w[np.uint64(code_starts[k]) + np.uint64(codes[i, k])]
+    return total
+
+
+@compiled(**_STRICT)
 def _add_codes(codes, code_starts, chosen, weights, count, total):
     """Add the weights of some rows to the features of their labels."""
     for r in range(count):
@@ -99,8 +130,6 @@ def _settle(own, number_features, total):
 def scalar_gradient(
     numbers,
     codes,
-    runs,
-    code_at,
     number_features,
     code_starts,
     y,
@@ -115,26 +144,26 @@ def scalar_gradient(
     total,
 ):
     """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``."""
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
     intercept = unit * w[w.shape[0] - 1]
-    chosen, weights = np.empty(_CHUNK, np.int64), np.empty(_CHUNK)
+    weights_of_numbers = _of_numbers(w, number_features)
+    chosen, margins, weights = np.empty(_CHUNK, np.int64), np.empty(_CHUNK), np.empty(_CHUNK)
     own = np.empty(number_features.shape[0] + 1)
     own[:] = ROUNDER * grid
     total[:] = ROUNDER * grid
     n = numbers.shape[0]
     for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
-        filled = 0
-        for i in range(start, stop):
+        filled = np.int64(0)  # a literal 0 would compile the chunk's loops for it too
+        for i in range(start, min(start + _CHUNK, n)):
             if scale[i] != 0.0:
-                first, last = np.uint64(ends[i - start]), np.uint64(ends[i - start + 1])
-                margin = _dot_sparse(data, indices, first, last, w) + intercept
+                margin = _dot(numbers, i, weights_of_numbers) + intercept
+                margins[filled] = margin + _dot_codes(codes, i, code_starts, w)
                 chosen[filled] = i
-                weights[filled] = _own(shares, i) * _weight(
-                    code, parameter, margin, y[i], scale[i], _own(caps, i)
-                )
                 filled += 1
+        for r in range(filled):
+            i = chosen[r]
+            weights[r] = _own(shares, i) * _weight(
+                code, parameter, margins[r], y[i], scale[i], _own(caps, i)
+            )
         _add_chunk(numbers, chosen, weights, filled, unit, own)
         _add_codes(codes, code_starts, chosen, weights, filled, total)
     _settle(own, number_features, total)
@@ -142,11 +171,37 @@ def scalar_gradient(
 
 
 @compiled(**_STRICT)
+def _each_dot_codes(codes, i, code_starts, by_feature, t):
+    """Add, for every output at once, the weights of a row's labels to its margins."""
+    for k in range(np.uint64(code_starts.shape[0])):
+        row = by_feature[np.uint64(code_starts[k]) + np.uint64(codes[i, k])]
+        for o in range(t.shape[0]):
+            t[o] += row[o]
+
+
+@compiled(**_STRICT)
+def _add_codes_each(codes, code_starts, chosen, weights, count, by_feature):
+    """As ``_add_codes`` for every output at once."""
+    for r in range(count):
+        i, own = np.uint64(chosen[r]), weights[r]
+        for k in range(np.uint64(code_starts.shape[0])):
+            row = by_feature[np.uint64(code_starts[k]) + np.uint64(codes[i, k])]
+            for o in range(own.shape[0]):
+                row[o] += own[o]
+
+
+@compiled(**_STRICT)
+def _place(share, t, filled, weights, by_output):
+    """Write the weighted factors of a row into both tables; a product of arrays would allocate."""
+    for o in range(t.shape[0]):
+        weights[filled, o] = share * t[o]
+        by_output[o, filled] = share * t[o]
+
+
+@compiled(**_STRICT)
 def vector_gradient(
     numbers,
     codes,
-    runs,
-    code_at,
     number_features,
     code_starts,
     y,
@@ -161,30 +216,32 @@ def vector_gradient(
     total,
 ):
     """As ``scalar_gradient`` for a loss with several outputs: see ``gradient.vector_csr``."""
-    outputs, top = w.shape[0], w.shape[1] - 1
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
-    chosen, weights, t = np.empty(_CHUNK, np.int64), np.empty((outputs, _CHUNK)), np.empty(outputs)
-    own = np.empty((outputs, number_features.shape[0] + 1))
+    outputs, p = w.shape[0], number_features.shape[0]
+    weights_of_numbers, own = np.empty((outputs, p + 1)), np.empty((outputs, p + 1))
+    for o in range(outputs):
+        weights_of_numbers[o] = _of_numbers(w[o], number_features)
+    by_feature = np.ascontiguousarray(w.T)
+    sums = np.empty(by_feature.shape)
+    chosen, t = np.empty(_CHUNK, np.int64), np.empty(outputs)
+    weights, by_output = np.empty((_CHUNK, outputs)), np.empty((outputs, _CHUNK))
     own[:] = ROUNDER * grid
-    total[:] = ROUNDER * grid
+    sums[:] = ROUNDER * grid
     n = numbers.shape[0]
     for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
-        filled = 0
-        for i in range(start, stop):
+        filled = np.int64(0)
+        for i in range(start, min(start + _CHUNK, n)):
             if scale[i] != 0.0:
-                first, last = np.uint64(ends[i - start]), np.uint64(ends[i - start + 1])
-                for o in range(outputs):
-                    t[o] = _dot_sparse(data, indices, first, last, w[o]) + unit * w[o, top]
+                _margins(numbers, i, unit, weights_of_numbers, t)
+                _each_dot_codes(codes, i, code_starts, by_feature, t)
                 _weigh_outputs(code, parameter, t, int(y[i]), scale[i], _own(caps, i))
                 chosen[filled] = i
-                weights[:, filled] = _own(shares, i) * t
+                _place(_own(shares, i), t, filled, weights, by_output)
                 filled += 1
         for o in range(outputs):
-            _add_chunk(numbers, chosen, weights[o], filled, unit, own[o])
-            _add_codes(codes, code_starts, chosen, weights[o], filled, total[o])
+            _add_chunk(numbers, chosen, by_output[o], filled, unit, own[o])
+        _add_codes_each(codes, code_starts, chosen, weights, filled, sums)
     for o in range(outputs):
+        total[o] = sums[:, o]
         _settle(own[o], number_features, total[o])
     total -= ROUNDER * grid
 
@@ -305,16 +362,19 @@ def margins(numbers, codes, runs, code_at, number_features, code_starts, scale, 
 
 
 @compiled(**_ANY_ORDER)
-def second_moment(numbers, codes, number_features, code_starts, scale, unit, steps, total):
+def second_moment(numbers, codes, code_starts, scale, unit, steps, among, beside, labels):
     """Add the outer products of the records: see ``rows.second_moment_csr``. Entries are whole
     numbers and sums of products exact, so they may be formed in any order.
+
+    ``among`` gets those of the numbers and the intercept, ``beside`` those of labels with these,
+    and ``labels`` those of labels with labels, above the diagonal.
     """
     n, p, q = numbers.shape[0], numbers.shape[1], codes.shape[1]
-    among = np.zeros((p + 1, p + 1))  # numbers and the intercept
-    beside = np.zeros((total.shape[0], p + 1))  # labels with those
     entries, at = np.empty((4, p + 1)), np.empty(q, np.int64)
     for start in range(0, n, 4):
-        entries[:] = 0.0
+        for r in range(4):
+            for j in range(p + 1):
+                entries[r, j] = 0.0
         for i in range(start, min(start + 4, n)):
             if scale[i] == 0.0:
                 continue
@@ -330,32 +390,8 @@ def second_moment(numbers, codes, number_features, code_starts, scale, unit, ste
                 for j in range(p + 1):
                     sums[j] += one * row[j]
                 for other in range(k + 1):
-                    total[np.uint64(at[other]), np.uint64(at[k])] += square
+                    labels[np.uint64(at[other]), np.uint64(at[k])] += square
         a, b, c, d = entries[0], entries[1], entries[2], entries[3]
         for j in range(p + 1):
             for k in range(p + 1):
                 among[j, k] += a[j] * a[k] + b[j] * b[k] + c[j] * c[k] + d[j] * d[k]
-    _symmetrise(among, beside, number_features, code_starts, total)
-
-
-@compiled(**_STRICT)
-def _symmetrise(among, beside, number_features, code_starts, total):
-    """Put the parts of a second moment together: labels with labels are above the diagonal."""
-    p, last = number_features.shape[0], total.shape[0] - 1
-    features = np.empty(p + 1, np.int64)
-    features[:p] = number_features
-    features[p] = last
-    is_number = np.zeros(last + 1, np.bool_)
-    for j in range(p + 1):
-        is_number[features[j]] = True
-        for k in range(p + 1):
-            total[features[j], features[k]] = among[j, k]
-    for f in range(last):
-        if is_number[f]:
-            continue
-        for j in range(p + 1):
-            total[f, features[j]] = beside[f, j]
-            total[features[j], f] = beside[f, j]
-        for g in range(f):
-            if not is_number[g]:
-                total[f, g] = total[g, f]

@@ -6,7 +6,7 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.kernels._compile import compiled
-from hushfit.kernels.gradient import _ANY_ORDER, _dot
+from hushfit.kernels.gradient import _ANY_ORDER, _dot, _margins
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
@@ -336,15 +336,8 @@ def _divide(margins, i, square, most):
 
 
 @compiled(**_OPTIONS)
-def divide_by_lengths_dense(X, unit, most, margins):
-    """Divide the margins of each row by the length of its record ``[x, unit]``."""
-    for i in range(X.shape[0]):
-        _divide(margins, i, unit + _square(X, i), most)
-
-
-@compiled(**_OPTIONS)
 def divide_by_lengths_csr(data, indptr, unit, most, margins):
-    """As ``divide_by_lengths_dense`` for rows in compressed sparse form."""
+    """Divide the margins of each row by the length of its record ``[x, unit]``."""
     for i in range(indptr.shape[0] - 1):
         square = unit
         for p in range(indptr[i], indptr[i + 1]):
@@ -370,6 +363,16 @@ def unit_margins_dense(X, unit, most, w, margins):
         total, square = _dot_and_square(X, i, w)
         margins[i, 0] = total + unit * w[X.shape[1]]
         _divide(margins, i, unit + square, most)
+
+
+@compiled(**_OPTIONS)
+def several_unit_margins_dense(X, unit, most, w, margins):
+    """As ``unit_margins_dense`` for several vectors, the rows of ``w``. Not a product of matrices,
+    in which the last bit of a margin depends on the place of its row.
+    """
+    for i in range(X.shape[0]):
+        _margins(X, i, unit, w, margins[i])
+        _divide(margins, i, unit + _square(X, i), most)
 
 
 @compiled(**_OPTIONS)

@@ -92,13 +92,16 @@ def _add_record(t, r, c, share, b, e, total):
         total[j] += along * t[j]
     bent, spread = share * (b * (a * c)), share * (e * (score * score))
     half = p * (p + 1) // 2
-    at = p
+    start = p
     for j in range(p):
-        h, s = bent * t[j], spread * t[j]
-        for k in range(j, p):
-            total[at] += h * t[k]
-            total[at + half] += s * t[k]
-            at += 1
+        # Loops over slices that start at zero are compiled for several entries at a time.
+        h, s, rest, width = bent * t[j], spread * t[j], t[j:], p - j
+        bents, spreads = total[start:], total[start + half :]
+        for k in range(width):
+            bents[k] += h * rest[k]
+        for k in range(width):
+            spreads[k] += s * rest[k]
+        start += width
 
 
 @compiled(**_STRICT)

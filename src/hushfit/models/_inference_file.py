@@ -17,6 +17,8 @@ INFERENCE_FIELD = "inference"
 _KEYS = {"cov_type", "title", "formula", "noise_ratio", "weakest", "last_step", "covariances"}
 # Files of earlier versions lack it: all coefficients had intervals, up to a noise ratio of two.
 _UNKNOWN, _USABLE = "unknown", 2.0
+# Only files of fits with even weights have this.
+_EVEN = "even_weights"
 
 
 def described_inference(fitted: Any, design: Design | None) -> dict[str, Any]:
@@ -38,6 +40,8 @@ def described_inference(fitted: Any, design: Design | None) -> dict[str, Any]:
             for kind, parts in found.covariances.items()
         },
     }
+    if found.even_weights:
+        stated[_EVEN] = True
     return {INFERENCE_FIELD: stated}
 
 
@@ -51,10 +55,11 @@ def restore_inference(
 
     ``numbers`` reads a table of finite numbers of a shape, and refuses anything else.
     """
-    if set(stated) - {_UNKNOWN} != _KEYS:
+    if set(stated) - {_UNKNOWN, _EVEN} != _KEYS or stated.get(_EVEN, True) is not True:
         raise _broken("has missing or unknown fields")
+    even = {_EVEN: _EVEN in stated}
     try:
-        fitted.set_params(inference=True, cov_type=stated["cov_type"])
+        fitted.set_params(inference=True, cov_type=stated["cov_type"], **even)
     except ValueError:
         raise _broken("is of a model that has none") from None
     p = len(names) + 1
@@ -81,6 +86,7 @@ def restore_inference(
             middle_of(fitted.feature_bounds, len(names)),
             tuple(weakest),
             float(numbers([[stated["last_step"]]], INFERENCE_FIELD, 1, 1)[0, 0]),
+            **even,
         )
     )
 

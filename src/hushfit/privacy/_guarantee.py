@@ -256,17 +256,17 @@ class Guarantee:
         if size == 1 and delta == self.delta:
             return self.epsilon
         # Discrete noise adds the same to epsilon for every pair of data sets, however many units
-        # they differ in (docs/proofs/noise.md).
+        # they differ in, and a tiny share of a large epsilon (docs/proofs/noise.md).
         cost, reserve = self._proved
         found = group_epsilon(cost, size, (1 - reserve) * delta, self.relation)
-        found += reserve * self.epsilon
+        found = max(found + reserve * self.epsilon, (1 + reserve) * found)
         return max(found, self.epsilon) if delta <= self.delta else found
 
     def _group_delta(self, size: int, epsilon: float) -> float:
         if size == 1 and epsilon == self.epsilon:
             return self.delta
         cost, reserve = self._proved
-        spendable = max(0.0, epsilon - reserve * self.epsilon)
+        spendable = max(0.0, min(epsilon - reserve * self.epsilon, epsilon / (1 + reserve)))
         found = group_delta(cost, size, spendable, self.relation) / (1 - reserve)
         return min(1.0, max(found, self.delta) if epsilon <= self.epsilon else found)
 

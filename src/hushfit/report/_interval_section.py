@@ -44,7 +44,7 @@ def _how(found: Inference) -> str:
     units = (
         f"Coefficients are {_UNITS[found.link]}. Those of numbers are shown per step of about a "
         "quarter of the public range, as named; those of labels are against the first label of the "
-        f"column. Covariance: {found.cov_type}. Rows with unusual features weigh less."
+        f"column. Covariance: {found.cov_type}. {found.weighting}"
     )
     return f"{intervals}<p class='note'>{units}</p>"
 

@@ -24,9 +24,12 @@ SOLVERS          Solvers by name
 released_class_shares  Frequencies of the classes by a released count
 solver_from      The solver of a user's argument
 units_needed     Number of units below which a regression may be worse than one number for all
+units_to_tell_classes  The same for a classifier and one class for all
+noise_on_mean    Length of the noise on a mean of records, with the whole budget
 """
 
 from hushfit.solvers._checkpoint import load_checkpoint, save_checkpoint
+from hushfit.solvers._noise_on_mean import noise_on_mean, units_to_tell_classes
 from hushfit.solvers.admm import DPSADMM, DPSC, DPVRADMM, MPADMM, SSADMM
 from hushfit.solvers.auto import MAX_SMOOTH_COLUMNS, MAX_WHITENED_COLUMNS, choose_solver
 from hushfit.solvers.base import Finishing, Iterate, Result, Solver, finished, run
@@ -114,10 +117,12 @@ __all__ = [
     "choose_solver",
     "finished",
     "load_checkpoint",
+    "noise_on_mean",
     "released_class_shares",
     "run",
     "save_checkpoint",
     "solver_from",
     "tolerance_for",
     "units_needed",
+    "units_to_tell_classes",
 ]

@@ -5,7 +5,9 @@ is not sent by other sites (SameSite=Strict) and cannot be read by scripts. Requ
 something must come from a page of ours (Origin) and have the session's form token.
 """
 
+import asyncio
 import hmac
+import re
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,6 +25,8 @@ from hushfit.studio._settings import Settings
 COOKIE: Final = "hushfit_studio"
 _SAFE: Final = ("GET", "HEAD")
 _FORM_BYTES: Final = 16 << 20
+_HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:/?#@\\\s\[\]]+)(?::[0-9]{1,5})?")
+_SECONDS_FOR_A_PIECE: Final = 60.0
 _MOST_SESSIONS: Final = 1000
 _HEADERS: Final = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -78,20 +82,25 @@ class Access:
         self._sessions[key] = session
         return key
 
+    def leave(self, cookie: str | None) -> None:
+        """End the session of a cookie."""
+        self._sessions.pop(cookie or "", None)
+
     def session(self, cookie: str | None) -> Session | None:
-        """The session of a cookie."""
-        return None if cookie is None else self._sessions.get(cookie)
+        """The session of a cookie; none from the day on which its token has expired."""
+        found = self._sessions.get(cookie or "")
+        if found is None or found.token is None or _person(found.token) is not None:
+            return found
+        self.leave(cookie)
+        return None
 
     def _admitted(self, shown: str) -> Session | None:
         settings = self._settings
         if not settings.accounts:
             right = hmac.compare_digest(shown.encode(), settings.secret.encode())
             return Session(None, None, not settings.read_only) if right else None
-        from hushfit.privacy.ledger import person_of_token
-
-        try:
-            person = person_of_token(shown)
-        except (LedgerError, ValueError):
+        person = _person(shown)
+        if person is None:
             return None
         looks = settings.read_only or person in settings.officers
         return Session(person, shown, not looks)
@@ -108,8 +117,7 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        request = Request(scope)
-        refusal, body = self._refusal(request), _Body(receive, self._most(request))
+        refusal, body = self._refusal(Request(scope)), _Body(receive, self._most(scope["path"]))
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -130,10 +138,11 @@ class Guard:
             return _told("Only GET and POST.", 405)
         if request.method == "POST" and request.headers.get("origin") != origin:
             return _told("This request comes from another site. Nothing was done.", 403)
-        if _size(request.headers) > self._most(request):
-            return _too_large(self._most(request))
-        root = self._settings.root
-        path = request.url.path
+        # The path as the routes see it. That of `request.url` is made of the host header as well,
+        # in older versions of Starlette without checking it.
+        root, path = self._settings.root, request.scope["path"]
+        if _size(request.headers) > self._most(path):
+            return _too_large(self._most(path))
         if path.startswith(f"{root}/static/"):
             return None
         shown = request.query_params.get("token")
@@ -149,7 +158,7 @@ class Guard:
                 "Not logged in. Open the address that `hushfit studio` printed when it started.",
                 403,
             )
-        if request.method == "POST" and not session.may_spend:
+        if request.method == "POST" and not session.may_spend and path != f"{root}/logout":
             return _told("You may look, not change anything. Ask who started the studio.", 403)
         request.scope["session"] = session
         return None
@@ -163,12 +172,14 @@ class Guard:
     def _is_own_host(self, headers: Headers) -> bool:
         """Whether the browser asked for us, and not for a name that somebody else points here."""
         settings = self._settings
-        named = headers.get("host", "").rpartition(":")[0] or headers.get("host", "")
+        named = _HOST.fullmatch(headers.get("host", ""))
         names = {settings.host, f"[{settings.host}]"}
-        return named in (names | {"127.0.0.1", "localhost"} if settings.is_loopback else names)
+        if settings.is_loopback:
+            names |= {"127.0.0.1", "localhost"}
+        return named is not None and named[1] in names
 
-    def _most(self, request: Request) -> int:
-        is_upload = request.url.path == f"{self._settings.root}/table/upload"
+    def _most(self, path: str) -> int:
+        is_upload = path == f"{self._settings.root}/table/upload"
         return self._settings.max_upload if is_upload else _FORM_BYTES
 
 
@@ -178,9 +189,11 @@ class _Body:
     def __init__(self, receive: Receive, most: int) -> None:
         self._receive, self._most = receive, most
         self.left = most + (1 << 16)  # and the frame of a form
+        self._ended = False
 
     async def __call__(self) -> Message:
-        message = await self._receive()
+        message = await (self._receive() if self._ended else self._received_in_time())
+        self._ended = not message.get("more_body", False)
         self.left -= len(message.get("body", b""))
         if self.left < 0:
             raise InvalidArgument(
@@ -188,6 +201,24 @@ class _Body:
                 "folder, or start it with a larger --max-upload."
             )
         return message
+
+    async def _received_in_time(self) -> Message:
+        try:
+            return await asyncio.wait_for(self._receive(), _SECONDS_FOR_A_PIECE)
+        except TimeoutError:
+            raise InvalidArgument(
+                f"nothing came for {_SECONDS_FOR_A_PIECE:g} seconds. Send it again."
+            ) from None
+
+
+def _person(token: str) -> str | None:
+    """Person of a token of the ledger that is valid today."""
+    from hushfit.privacy.ledger import person_of_token
+
+    try:
+        return person_of_token(token)
+    except (LedgerError, ValueError):
+        return None
 
 
 def entered(settings: Settings, key: str) -> Response:

@@ -10,7 +10,8 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
 from hushfit.errors import BudgetExceeded, HushfitError, InvalidArgument
-from hushfit.studio._access import Access, Guard, entered
+from hushfit.studio._access import COOKIE, Access, Guard, entered, form_of
+from hushfit.studio._assigned import Assigned
 from hushfit.studio._budget_pages import BudgetPages
 from hushfit.studio._fit_pages import FitPages
 from hushfit.studio._jobs import Jobs
@@ -33,12 +34,13 @@ def make_app(settings: Settings) -> ASGIApp:
         With its guard in front.
     """
     access, jobs = Access(settings), Jobs(settings)
-    studio = Studio(settings, jobs)
+    studio = Studio(settings, jobs, Assigned(settings.folder))
     tables, fits = TablePages(studio), FitPages(studio)
     budgets, models = BudgetPages(studio), ModelPages(studio)
     pages = [
         Route("/", lambda request: RedirectResponse(f"{settings.root}/table", 303)),
         Route("/login", partial(_login, settings, access, studio), methods=["GET", "POST"]),
+        Route("/logout", partial(_logout, settings, access), methods=["POST"]),
         Route("/static/{name}", _static),
         *tables.routes,
         *fits.routes,
@@ -62,6 +64,13 @@ async def _login(settings: Settings, access: Access, studio: Studio, request: Re
     if key is None:
         return studio.page(request, "login.html", status=403, wrong=True)
     return entered(settings, key)
+
+
+async def _logout(settings: Settings, access: Access, request: Request) -> Response:
+    """End a session."""
+    await form_of(request)
+    access.leave(request.cookies.get(COOKIE))
+    return RedirectResponse(f"{settings.root}/login", 303)
 
 
 def _static(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """Pages of budgets: totals, history, grants and approvals."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 from markupsafe import Markup
 from starlette.concurrency import run_in_threadpool
@@ -14,10 +14,41 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Ledger
 from hushfit.privacy.ledger import team_summary
 from hushfit.studio._access import form_of, session_of
+from hushfit.studio._assigned import refuse_who_administers_nothing
 from hushfit.studio._commands import number
 from hushfit.studio._studio import Studio
 
 _WIDTH, _HEIGHT, _MARGIN = 560, 180, 36
+_FOR_EVER: Final = ("close", "renew")
+_ACTS: Final[Mapping[str, Callable[[Ledger, Mapping[str, Any]], object]]] = {
+    "grant": lambda account, form: account.team.grant(
+        str(form.get("person", "")),
+        number(form.get("epsilon"), "epsilon"),
+        until=_filled(form, "until"),
+    ),
+    "revoke": lambda account, form: account.team.revoke(str(form.get("person", ""))),
+    "transfer": lambda account, form: account.team.transfer(
+        str(form.get("person", "")), str(form.get("to", "")), _number_or_none(form, "epsilon")
+    ),
+    "freeze": lambda account, form: account.team.freeze(_filled(form, "person")),
+    "thaw": lambda account, form: account.team.thaw(_filled(form, "person")),
+    "limit": lambda account, form: account.team.set_limit(_number_or_none(form, "epsilon")),
+    "approve": lambda account, form: account.team.approve(_request(form)),
+    "decline": lambda account, form: account.team.decline(_request(form)),
+    "appoint": lambda account, form: account.team.appoint(str(form.get("person", ""))),
+    "dismiss": lambda account, form: account.team.dismiss(str(form.get("person", ""))),
+    "renew": lambda account, form: account.renew(
+        str(form.get("as", "")),
+        number(form.get("epsilon"), "epsilon"),
+        until=_filled(form, "until"),
+    ),
+    "close": lambda account, form: account.team.close(),
+}
+_OF_PAYMENTS: Final = ("charge", "model", "releases")
+_SAID: Final = (
+    *("grantee", "person", "from", "to", "epsilon", "delta", "until", "label", "request"),
+    "renewed_by",
+)
 
 
 class BudgetPages:
@@ -34,51 +65,55 @@ class BudgetPages:
     def budget(self, request: Request) -> Response:
         """All accounts."""
         accounts = [self._described(request, name) for name in self._studio.datasets()]
-        return self._studio.page(request, "budget.html", accounts=accounts)
+        settings = self._studio.settings
+        tables = list(settings.files()) if settings.accounts else []
+        may_open = not settings.accounts or any(one["administers"] for one in accounts)
+        return self._studio.page(
+            request, "budget.html", accounts=accounts, tables=tables, may_open=may_open
+        )
 
     async def open(self, request: Request) -> Response:
         """Open an account, as ``hushfit ledger init`` does."""
-        form = await form_of(request)
-        terms = (
-            str(form.get("dataset", "")),
-            number(form.get("epsilon"), "epsilon"),
-            number(form.get("delta"), "delta"),
-            str(form.get("adjacency", "replace-one")),
-        )
-        unit = str(form.get("unit", "row"))
-        until = str(form.get("until", "")) or None
-        token = session_of(request).token
-        place = self._studio.settings.ledger_path()
-        await run_in_threadpool(Ledger.create, place, *terms, unit=unit, until=until, token=token)
+        await run_in_threadpool(self._open, request, await form_of(request))
         return RedirectResponse(self._studio.to("budget"), 303)
 
     async def act(self, request: Request) -> Response:
         """An act of an administrator: the same as a verb of ``hushfit ledger``."""
-        form = await form_of(request)
-        await run_in_threadpool(self._act, request, {**form})
+        await run_in_threadpool(self._act, request, await form_of(request))
         return RedirectResponse(self._studio.to("budget"), 303)
 
-    def _act(self, request: Request, form: dict[str, Any]) -> None:
-        team = self._studio.account(request, str(form.get("dataset", ""))).team
-        kind = str(form.get("act", ""))
-        if kind == "grant":
-            until = str(form.get("until", "")) or None
-            epsilon = number(form.get("epsilon"), "epsilon")
-            team.grant(str(form.get("person", "")), epsilon, until=until)
-        elif kind in ("approve", "decline"):
-            request_number = int(number(form.get("request"), "the request"))
-            (team.approve if kind == "approve" else team.decline)(request_number)
-        elif kind in ("freeze", "thaw"):
-            (team.freeze if kind == "freeze" else team.thaw)()
-        elif kind == "limit":
-            stated = str(form.get("epsilon", ""))
-            team.set_limit(number(stated, "epsilon") if stated else None)
+    def _open(self, request: Request, form: Mapping[str, Any]) -> None:
+        if self._studio.settings.accounts:
+            refuse_who_administers_nothing(self._studio.accounts(request))
+        Ledger.create(
+            self._studio.settings.ledger_path(),
+            str(form.get("dataset", "")),
+            number(form.get("epsilon"), "epsilon"),
+            number(form.get("delta"), "delta"),
+            str(form.get("adjacency", "replace-one")),
+            unit=str(form.get("unit", "row")),
+            until=_filled(form, "until"),
+            token=session_of(request).token,
+        )
+
+    def _act(self, request: Request, form: Mapping[str, Any]) -> None:
+        kind, name = str(form.get("act", "")), str(form.get("dataset", ""))
+        if kind in _FOR_EVER and not form.get("sure"):
+            raise InvalidArgument(
+                f"to {kind} {name!r} is for ever. Nothing was done. Tick that you know it."
+            )
+        if kind == "assign":
+            accounts = self._studio.accounts(request)
+            table = self._studio.settings.file(str(form.get("table", ""))).name
+            self._studio.assigned.assign(table, self._studio.account(request, name), accounts)
+        elif kind in _ACTS:
+            _ACTS[kind](self._studio.account(request, name), form)
         else:
             raise InvalidArgument(f"{kind!r} is nothing that can be done here. Nothing was done.")
 
     def _described(self, request: Request, name: str) -> dict[str, Any]:
         account = self._studio.account(request, name)
-        team = account.team
+        team, assigned = account.team, self._studio.assigned.accounts()
         payments = payments_of(account)
         return {
             **balance(account),
@@ -87,8 +122,46 @@ class BudgetPages:
             "team": team_summary(team.now),
             "administers": team.identity in team.administrators,
             "identity": team.identity,
+            "acts": _acts(account),
+            "tables": [table for table, own in assigned.items() if own == name],
             "curve": _curve([p["total"] for p in payments], account.budget.epsilon),
         }
+
+
+def _acts(account: Ledger) -> list[dict[str, Any]]:
+    """Every entry that is no payment, with its author and what it says."""
+    return [
+        {
+            "number": entry.number,
+            "at": str(entry.body.get("at", "")),
+            "user": str(entry.body.get("user", "")),
+            "kind": entry.kind,
+            "what": ", ".join(
+                f"{name.replace('_', ' ')} {entry.body[name]}"
+                for name in _SAID
+                if name in entry.body
+            ),
+        }
+        for entry in account.team.account.history()
+        if entry.kind not in _OF_PAYMENTS
+    ]
+
+
+def _filled(form: Mapping[str, Any], name: str) -> str | None:
+    """A field of a form; None if it was left empty."""
+    return str(form.get(name, "")).strip() or None
+
+
+def _number_or_none(form: Mapping[str, Any], name: str) -> float | None:
+    stated = _filled(form, name)
+    return None if stated is None else number(stated, name)
+
+
+def _request(form: Mapping[str, Any]) -> int:
+    stated = str(form.get("request", ""))
+    if not stated.isdecimal():
+        raise InvalidArgument(f"{stated!r} is not the number of a request. Nothing was done.")
+    return int(stated)
 
 
 def _curve(totals: list[float], budget: float) -> Markup:

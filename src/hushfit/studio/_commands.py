@@ -13,6 +13,9 @@ _CLASSES: Final = {
     "logistic": "PrivateLogisticRegression",
     "svm": "PrivateLinearSVC",
 }
+FEATURES: Final = ("linear", "additive")
+# Those that need no file and no word of the schema.
+PENALTIES: Final = ("none", "l1", "l2", "elasticnet", "group")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,10 @@ class FitChoice:
     person, held_out : str
         Empty for none.
     accept_draft : bool
+    intervals : bool
+        Whether coefficients get standard errors, intervals and tests.
+    features, penalty, alpha : str
+        Empty for what the schema says, or the usual.
     """
 
     table: str
@@ -40,9 +47,21 @@ class FitChoice:
     person: str = ""
     held_out: str = ""
     accept_draft: bool = False
+    intervals: bool = False
+    features: str = ""
+    penalty: str = ""
+    alpha: str = ""
 
     def __post_init__(self) -> None:
         Budget(self.epsilon, self.delta)
+        for stated, known, name in (
+            (self.features, FEATURES, "features"),
+            (self.penalty, PENALTIES, "a penalty"),
+        ):
+            if stated and stated not in known:
+                raise InvalidArgument(f"{stated!r} is not {name}: {', '.join(known)}.")
+        if self.alpha and self.alpha not in ("auto", "select"):
+            number(self.alpha, "alpha")
 
     def output(self, key: str) -> str:
         """Name of the model file; it holds the key, so the ledger's entry of the payment does."""
@@ -62,8 +81,10 @@ class FitChoice:
 
     def fit(self, output: str) -> tuple[str, ...]:
         """Arguments of the fit."""
-        optional = (("--person", self.person) if self.person else ()) + (
-            ("--accept-draft",) if self.accept_draft else ()
+        optional = (
+            *(("--person", self.person) if self.person else ()),
+            *(("--accept-draft",) if self.accept_draft else ()),
+            *self.particular,
         )
         # The output first: the ledger keeps the beginning of a long command.
         return (
@@ -74,6 +95,13 @@ class FitChoice:
         )
 
     @property
+    def particular(self) -> tuple[str, ...]:
+        """Options that a usual fit does not have."""
+        named = {"--features": self.features, "--penalty": self.penalty, "--alpha": self.alpha}
+        given = (part for name, value in named.items() if value for part in (name, value))
+        return (*(("--inference",) if self.intervals else ()), *given)
+
+    @property
     def command(self) -> str:
         """The fit as a line for a shell."""
         return shlex.join(("hushfit", *self.fit("model.json")))
@@ -81,7 +109,7 @@ class FitChoice:
     @property
     def python(self) -> str:
         """The same in Python."""
-        if self.model not in _CLASSES:
+        if self.model not in _CLASSES or self.particular:
             return f"from hushfit.cli import run\n\nrun({list(self.fit('model.json'))!r})\n"
         name = _CLASSES[self.model]
         extra = "" if self.adjacency == "replace-one" else f", adjacency={self.adjacency!r}"

@@ -14,13 +14,14 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Ledger
 from hushfit.privacy.ledger import Grant
 from hushfit.studio._access import form_of, session_of
-from hushfit.studio._commands import FitChoice, number
+from hushfit.studio._commands import FEATURES, PENALTIES, FitChoice, number
 from hushfit.studio._jobs import Job, now
 from hushfit.studio._schema_form import SchemaForm
 from hushfit.studio._studio import Studio
 
-_HIDDEN = (
+_FIELDS = (
     *("table", "dataset", "model", "epsilon", "delta", "person", "held_out", "accept_draft"),
+    *("intervals", "features", "penalty", "alpha"),
 )
 
 
@@ -52,6 +53,9 @@ class FitPages:
             form=form,
             families=() if form is None else _families(form),
             accounts=[self._account(request, name) for name in names],
+            usual=self._usual_account(table),
+            features=FEATURES,
+            penalties=PENALTIES,
             key=secrets.token_hex(16),
             jobs=studio.jobs.all()[:20],
         )
@@ -76,7 +80,7 @@ class FitPages:
             choice=choice,
             person=choice.person or self._form(choice.table).schema.person,
             account=self._account(request, choice.dataset),
-            hidden={name: str(fields.get(name, "")) for name in _HIDDEN},
+            hidden=_stated(fields),
             same=same,
             confirmed=jobs.has(key),
             key=key,
@@ -89,9 +93,10 @@ class FitPages:
         choice = await run_in_threadpool(self._choice, request, fields)
         session = session_of(request)
         (self._studio.settings.folder / "models").mkdir(exist_ok=True)
-        person = session.person or "you"
-        model = choice.output(key)
-        job = Job(key, person, choice.dataset, model, choice.steps(key), now())
+        account = await run_in_threadpool(self._studio.account, request, choice.dataset)
+        person = await run_in_threadpool(lambda: account.team.identity)
+        model, steps = choice.output(key), choice.steps(key)
+        job = Job(key, person, choice.dataset, model, steps, now(), choice=_stated(fields))
         await run_in_threadpool(self._studio.jobs.add, job, session.token)
         return RedirectResponse(self._studio.to(f"fit/jobs/{key}"), 303)
 
@@ -116,6 +121,7 @@ class FitPages:
             "ahead": 0 if job.ended else self._studio.jobs.ahead(job),
             "has_model": job.model in models,
             "has_page": page in models,
+            "again": self._studio.to("fit/review", **job.choice, key=secrets.token_hex(16)),
         }
 
     def _choice(self, request: Request, fields: Mapping[str, Any]) -> FitChoice:
@@ -130,6 +136,9 @@ class FitPages:
             raise InvalidArgument(
                 f"the ledger has no data set {dataset!r}. Open an account on the page Budget."
             )
+        account = studio.account(request, dataset)
+        if studio.settings.accounts:
+            studio.assigned.refuse_other(table, account)
         family, known = str(fields.get("model", "")), _families(form)
         if family not in known:
             raise InvalidArgument(f"{family!r} is no model for this target: {', '.join(known)}.")
@@ -138,14 +147,21 @@ class FitPages:
             studio.schema_path(table).name,
             dataset,
             family,
-            str(studio.account(request, dataset).relation),
+            str(account.relation),
             number(fields.get("epsilon"), "epsilon"),
             number(fields.get("delta"), "delta"),
             studio.settings.location,
             str(fields.get("person", "")),
             held_out,
             bool(fields.get("accept_draft")),
+            bool(fields.get("intervals")),
+            *(str(fields.get(name, "")).strip() for name in ("features", "penalty", "alpha")),
         )
+
+    def _usual_account(self, table: str | None) -> str:
+        """The account that paid for a table the last time."""
+        paid = (job.dataset for job in self._studio.jobs.all() if job.choice.get("table") == table)
+        return self._studio.assigned.accounts().get(table or "") or next(paid, "")
 
     def _form(self, table: str) -> SchemaForm:
         path = self._studio.schema_path(table)
@@ -169,6 +185,11 @@ class FitPages:
             "granted": bool(team.grants),
             "grant": own,
         }
+
+
+def _stated(fields: Mapping[str, Any]) -> dict[str, str]:
+    """What a form says about a fit, as plain texts."""
+    return {name: str(fields[name]) for name in _FIELDS if fields.get(name)}
 
 
 def _families(form: SchemaForm) -> tuple[str, ...]:

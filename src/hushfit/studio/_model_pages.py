@@ -1,5 +1,7 @@
 """Pages of models: compare, download, verify."""
 
+import json
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +12,8 @@ from starlette.responses import FileResponse, HTMLResponse, Response
 from starlette.routing import Route
 
 from hushfit.errors import HushfitError, InvalidArgument
-from hushfit.studio._jobs import message_in, run_hushfit
+from hushfit.studio._access import session_of
+from hushfit.studio._jobs import message_in
 from hushfit.studio._studio import Studio
 
 # The page about a model has its own style and script in it. In a sandbox it is of no origin, so
@@ -19,6 +22,11 @@ _REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts"
 )
+_SCORES = (
+    *("accuracy", "balanced_accuracy", "auc", "pr_auc", "log_loss", "calibration_error"),
+    *("rmse", "mae", "r2", "deviance"),
+)
+_KEY_AT_THE_END = re.compile(r"-([0-9a-f]{8})[0-9a-f]{24}\.json$")
 _MADE = {
     "onnx": ("export", ".onnx", "application/octet-stream"),
     "card": ("card", ".md", "text/markdown"),
@@ -38,12 +46,32 @@ class ModelPages:
         ]
 
     def models(self, request: Request) -> Response:
-        """All models beside each other."""
-        found = self._studio.settings.files(".json", within="models")
-        pages = self._studio.settings.files(".html", within="models")
+        """All models beside each other, with their scores on a held-out table if one is named."""
+        settings = self._studio.settings
+        found = settings.files(".json", within="models")
+        pages = settings.files(".html", within="models")
         described = [_described(path) for path in found.values()]
-        have_pages = {name.removesuffix(".html") + ".json" for name in pages}
-        return self._studio.page(request, "models.html", models=described, have_pages=have_pages)
+        held_out = str(request.query_params.get("held_out", ""))
+        if held_out and session_of(request).may_spend:
+            table = settings.file(held_out).name
+            described = [model | {"scores": self._scores(model, table)} for model in described]
+        return self._studio.page(
+            request,
+            "models.html",
+            models=described,
+            have_pages={name.removesuffix(".html") + ".json" for name in pages},
+            tables=list(settings.files()),
+            held_out=held_out,
+            scores=[name for name in _SCORES if any(name in m["scores"] for m in described)],
+        )
+
+    def _scores(self, model: dict[str, Any], table: str) -> dict[str, float]:
+        """What ``hushfit evaluate`` says of a model; nothing if it cannot."""
+        if model["problem"]:
+            return {}
+        code, output = self._studio.run(("evaluate", f"models/{model['name']}", table))
+        told = json.loads(output) if code == 0 else {}
+        return {name: told[name] for name in _SCORES if isinstance(told.get(name), float)}
 
     def report(self, request: Request) -> Response:
         """The page about a model, in a sandbox."""
@@ -58,7 +86,7 @@ class ModelPages:
         path = self._studio.settings.file(name, ".json", within="models")
         location = self._studio.settings.location
         line = ("ledger", "verify", location, "--model", f"models/{path.name}")
-        code, output = run_hushfit(line, self._studio.settings.folder)
+        code, output = self._studio.run(line)
         text = (
             "It is as the ledger recorded it, and the ledger verifies."
             if code == 0
@@ -77,9 +105,7 @@ class ModelPages:
         verb, ending, media = _MADE[kind]
         with tempfile.TemporaryDirectory() as folder:
             made = Path(folder) / (path.name.removesuffix(".json") + ending)
-            code, output = run_hushfit(
-                (verb, f"models/{path.name}", "-o", str(made)), self._studio.settings.folder
-            )
+            code, output = self._studio.run((verb, f"models/{path.name}", "-o", str(made)))
             if code:
                 raise InvalidArgument(message_in(output))
             contents = made.read_bytes()
@@ -94,11 +120,13 @@ def _described(path: Path) -> dict[str, Any]:
     try:
         model, digest = read_model(path)
     except HushfitError as error:
-        return {"name": path.name, "problem": str(error)}
+        return {"name": path.name, "short": path.name, "problem": str(error), "scores": {}}
     guarantee = model.guarantee
     return {
         "name": path.name,
+        "short": _KEY_AT_THE_END.sub(r"-\1…", path.name),
         "problem": "",
+        "scores": {},
         "kind": type(model.estimator).__name__,
         "epsilon": guarantee.epsilon,
         "delta": guarantee.delta,

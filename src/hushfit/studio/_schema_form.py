@@ -1,7 +1,6 @@
 """A schema as a form: what a person who writes no TOML can correct and confirm."""
 
-import json
-import re
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,8 +10,8 @@ from hushfit.data.schema import UNIT, Schema, SchemaFile, parse_schema, read_sch
 from hushfit.errors import InvalidArgument
 
 _SOURCE: Final = "Source: "
-_SECTION: Final = re.compile(r"\[(?:columns\.)?(.+)\]$")
 _LEFT_OUT: Final = "Left out: "
+_WITH_MARKERS: Final = ("numeric", "categorical", "hashed")
 _HEAD: Final = "Public description of a table, for `hushfit fit`."
 
 
@@ -47,6 +46,16 @@ class ColumnForm:
         return "low" in self.settings or "high" in self.settings
 
     @property
+    def has_markers(self) -> bool:
+        """Whether some values may be marks of missing ones."""
+        return not self.is_target and self.kind in _WITH_MARKERS
+
+    @property
+    def markers(self) -> str:
+        """Marks of missing values, with commas between them."""
+        return ", ".join(_written(one) for one in self.settings.get("missing_values", ()))
+
+    @property
     def labels(self) -> str:
         """Its categories, one a line."""
         return "\n".join(map(str, self.settings.get("categories", ())))
@@ -73,22 +82,27 @@ class SchemaForm:
     def read(cls, path: Path) -> "SchemaForm":
         """Read a schema and the comments above its columns."""
         file = read_schema(path)
-        comments = _comments(path.read_text(encoding="utf-8"))
+        top, comments = _comments(path.read_text(encoding="utf-8"))
         described = file.schema.to_dict()
         target = described.get("target", {})
         listed = [(target["name"], target, True)] if target else []
         listed += [(name, column, False) for name, column in described["columns"].items()]
         columns = [
-            _column(name, settings, comments.get("target" if own else name, []), file, own)
+            _column(name, settings, comments.get(None if own else name, []), file, own)
             for name, settings, own in listed
         ]
-        left_out = [line for line in comments.get("", []) if line.startswith(_LEFT_OUT)]
+        left_out = [line for line in top if line.startswith(_LEFT_OUT)]
         return cls(file, columns, left_out)
 
     @property
     def schema(self) -> Schema:
         """The schema itself."""
         return self.file.schema
+
+    @property
+    def waiting(self) -> int:
+        """How many columns wait for confirmation."""
+        return sum(not column.confirmed for column in self.columns)
 
     @property
     def unit_confirmed(self) -> bool:
@@ -109,10 +123,9 @@ class SchemaForm:
                 described["target"] = settings
             else:
                 described["columns"][column.name] = settings
-            source = (
-                [f"{_SOURCE}{' '.join(own['source'].split())}"] if own["source"].strip() else []
-            )
-            comments[column.name] = "\n".join([*column.notes, *source])
+            source = _one_line(own["source"])
+            told = [f"{_SOURCE}{source}"] if source else []
+            comments[column.name] = "\n".join([*column.notes, *told])
             if not own["confirmed"]:
                 unconfirmed.append(column.name)
         _set_person(described, str(fields.get("person", "")))
@@ -124,7 +137,9 @@ class SchemaForm:
         return text
 
 
-_FIELDS: Final = ("kind", "low", "high", "labels", "source", "confirmed", "use")
+_FIELDS: Final = (
+    *("kind", "low", "high", "labels", "markers", "format", "source", "confirmed", "use"),
+)
 
 
 def _column(
@@ -150,7 +165,33 @@ def _settings(column: ColumnForm, own: dict[str, str]) -> dict[str, Any]:
         for end in ("low", "high"):
             if end in column.settings or kind != column.kind or own[end]:
                 changed[end] = _end(own[end], kind, column.name, end)
+    if column.has_markers and kind in _WITH_MARKERS and own["markers"] != column.markers:
+        # Whoever names a first mark wants to see what it does, and not have it filled silently.
+        changed |= {"missing_values": _markers(own["markers"]), "missing": "indicator"}
+    if kind == "date" and own["format"].strip():
+        changed["format"] = own["format"].strip()
     return {**kept, **changed}
+
+
+def _one_line(text: str) -> str:
+    """A text as a comment can have it."""
+    return " ".join("".join(one if one.isprintable() else " " for one in text).split())
+
+
+def _markers(text: str) -> list[str | float]:
+    """Marks of missing values: numbers where they are some, else texts."""
+    return [_number_or_text(part.strip()) for part in text.split(",") if part.strip()]
+
+
+def _number_or_text(text: str) -> str | float:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def _written(mark: str | float) -> str:
+    return mark if isinstance(mark, str) else f"{mark:g}"
 
 
 def _end(text: str, kind: str, name: str, end: str) -> Any:
@@ -175,20 +216,28 @@ def _set_person(described: dict[str, Any], person: str) -> None:
             described.pop(key, None)
 
 
-def _comments(text: str) -> dict[str, list[str]]:
-    """Comments of a schema, by the column below them; those at the top by the empty text."""
-    found: dict[str, list[str]] = {}
+def _comments(text: str) -> tuple[list[str], dict[str | None, list[str]]]:
+    """Comments of a schema: those at the top, and those above each column; None is the target."""
+    top: list[str] = []
+    found: dict[str | None, list[str]] = {}
     held: list[str] = []
-    for line in text.splitlines():
+    for line in map(str.rstrip, text.split("\n")):  # names may hold other ends of lines
         if line.startswith("#"):
             held.append(line[1:].strip())
-        elif match := _SECTION.match(line):
-            found[_bare(match[1])], held = held, []
-        else:
-            found.setdefault("", []).extend(held)
-            held = []
-    return found
+            continue
+        name = _headed(line)
+        place = top if name == "" else found.setdefault(name, [])
+        place.extend(held)
+        held = []
+    return top, found
 
 
-def _bare(name: str) -> str:
-    return str(json.loads(name)) if name.startswith('"') else name
+def _headed(line: str) -> str | None:
+    """Name of the column that a line begins; None for the target, empty for any other line."""
+    try:
+        header = tomllib.loads(line) if line.startswith("[") else {}
+    except ValueError:
+        return ""
+    if "target" in header:
+        return None
+    return next(iter(header.get("columns", {})), "")

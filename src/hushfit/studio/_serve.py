@@ -2,6 +2,7 @@
 
 import os
 import socket
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import uvicorn
 from hushfit._pages import rendered
 from hushfit.errors import InvalidArgument
 from hushfit.studio._app import make_app
+from hushfit.studio._connections import PatientProtocol
 from hushfit.studio._settings import Settings
 
 
@@ -38,6 +40,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         token = "" if settings.accounts else f"?token={settings.secret}"
         config = uvicorn.Config(
             make_app(settings),
+            http=PatientProtocol,
             log_level="error",
             access_log=False,  # addresses hold the token
             server_header=False,
@@ -67,7 +70,9 @@ def doorway(settings: Settings, address: str) -> Path:
     -------
     Path
     """
-    place = settings.folder / ".studio" / "open.html"
+    # A studio that is only looked at writes nothing into its folder.
+    own = Path(tempfile.mkdtemp()) if settings.read_only else settings.folder / ".studio"
+    place = own / "open.html"
     place.unlink(missing_ok=True)
     handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:

@@ -5,11 +5,13 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 from hushfit.errors import InvalidArgument
 
 TABLES: Final = (".csv", ".tsv", ".csv.gz", ".parquet", ".arrow", ".feather", ".xlsx")
 _GIGABYTE: Final = 1 << 30
+UNUSUAL: Final = (".", "-")  # hidden, or read as an option by a command line
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,14 @@ class Settings:
 
     @property
     def location(self) -> str:
-        """Location of the ledger, as the command line takes it."""
-        return self.ledger or "ledger.db"
+        """Location of the ledger as commands take it and pages show it: without a password."""
+        return _without_password(self.ledger)[0] if self.ledger else "ledger.db"
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What commands get in their environment, which other users cannot see."""
+        password = _without_password(self.ledger or "")[1]
+        return {} if password is None else {"PGPASSWORD": password}
 
     @property
     def scheme(self) -> str:
@@ -88,7 +96,8 @@ class Settings:
 
     def ledger_path(self) -> str:
         """Location of the ledger for this process, which works in another folder."""
-        return self.location if "://" in self.location else str(self.folder / self.location)
+        stated = self.ledger or self.location
+        return stated if "://" in stated else str(self.folder / stated)
 
     def files(self, *endings: str, within: str = "") -> dict[str, Path]:
         """Files of the folder with some ending, by name; no other file can be named in a page."""
@@ -98,7 +107,7 @@ class Settings:
             path.name: path
             for path in found
             if path.name.endswith(endings or TABLES)
-            and not path.name.startswith(".")
+            and not path.name.startswith(UNUSUAL)
             and path.is_file()
             and path.resolve().is_relative_to(self.folder.resolve())
         }
@@ -112,3 +121,16 @@ class Settings:
                 f"{', '.join(known) or 'none, upload one'}."
             )
         return known[name]
+
+
+def _without_password(location: str) -> tuple[str, str | None]:
+    """Location of a ledger without its password, and the password."""
+    if "://" not in location:
+        return location, None
+    parts = urlsplit(location)
+    fields = dict(parse_qsl(parts.query, keep_blank_values=True))
+    stated = fields.pop("password", None)
+    password = stated if parts.password is None else unquote(parts.password)
+    login, at, place = parts.netloc.rpartition("@")
+    shown = parts._replace(netloc=login.partition(":")[0] + at + place, query=urlencode(fields))
+    return shown.geturl(), password

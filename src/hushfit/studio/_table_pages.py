@@ -1,5 +1,6 @@
 """Pages about the table and its schema, and about what a budget buys."""
 
+import json
 import os
 import shutil
 import tempfile
@@ -14,13 +15,12 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from hushfit._write import write_whole
-from hushfit.data.tables import find_tables, sniffed_form, table_batches
 from hushfit.errors import InvalidArgument
 from hushfit.studio._access import form_of
 from hushfit.studio._commands import number
-from hushfit.studio._jobs import message_in, run_hushfit
+from hushfit.studio._jobs import message_in
 from hushfit.studio._schema_form import SchemaForm
-from hushfit.studio._settings import TABLES
+from hushfit.studio._settings import TABLES, UNUSUAL
 from hushfit.studio._studio import Studio
 
 _KINDS = ("categorical", "numeric", "count", "ordinal")
@@ -32,6 +32,7 @@ class TablePages:
 
     def __init__(self, studio: Studio) -> None:
         self._studio = studio
+        self._listed: dict[tuple[str, int, int], list[str]] = {}
         self.routes: Sequence[Route] = [
             Route("/table", self.table),
             Route("/table/upload", self.upload, methods=["POST"]),
@@ -73,7 +74,7 @@ class TablePages:
                 f"there is a file {name!r} already, and it is not replaced. Rename yours."
             )
         await run_in_threadpool(_stored, file.file, place)
-        return RedirectResponse(self._studio.to(f"table?table={name}"), 303)
+        return RedirectResponse(self._studio.to("table", table=name), 303)
 
     async def draft(self, request: Request) -> Response:
         """Draft a schema with ``hushfit schema``."""
@@ -85,12 +86,10 @@ class TablePages:
         asked = ("--target-kind", kind) if kind in _KINDS else ()
         again = ("--overwrite",) if form.get("again") else ()
         line = ("schema", table, "--target", str(form.get("target", "")), *asked, *again)
-        code, told = await run_in_threadpool(
-            run_hushfit, (*line, "-o", output), studio.settings.folder
-        )
+        code, told = await run_in_threadpool(studio.run, (*line, "-o", output))
         if code:
             raise InvalidArgument(message_in(told))
-        return RedirectResponse(studio.to(f"table?table={table}"), 303)
+        return RedirectResponse(studio.to("table", table=table), 303)
 
     async def save(self, request: Request) -> Response:
         """Save the schema as its form states it."""
@@ -100,7 +99,7 @@ class TablePages:
         path = studio.schema_path(table)
         form = await run_in_threadpool(SchemaForm.read, path)
         write_whole(path, form.changed(fields))
-        return RedirectResponse(studio.to(f"table?table={table}&saved=1"), 303)
+        return RedirectResponse(studio.to("table", table=table, saved="1"), 303)
 
     def plan(self, request: Request) -> Response:
         """Epsilon and what it buys; reads no row."""
@@ -137,21 +136,22 @@ class TablePages:
         return HTMLResponse(self._studio.filled(request, "forecast.html", **values))
 
     def _columns(self, table: str) -> list[str]:
-        """Names in the header of a table."""
+        """Names of the columns of a table, as ``hushfit schema --columns`` lists them."""
         path = self._studio.settings.file(table)
-        found = find_tables([str(path)])[0]
-        try:
-            form = sniffed_form(found)
-            first = next(iter(table_batches(find_tables([str(path)], None, form)[0])), None)
-        except OSError as error:
-            raise InvalidArgument(f"{table} cannot be read ({error.strerror}).") from None
-        return [] if first is None else list(first.schema.names)
+        state = path.stat()
+        version = (table, state.st_mtime_ns, state.st_size)
+        if version not in self._listed:
+            code, told = self._studio.run(("schema", table, "--columns"))
+            if code:
+                raise InvalidArgument(message_in(told))
+            self._listed = {version: json.loads(told)["columns"]}  # people look at one table
+        return self._listed.get(version, [])
 
 
 def _checked_name(given: str) -> str:
     """Name of an uploaded file, without folders."""
     name = Path(given.replace("\\", "/")).name
-    if not name.isprintable() or name.startswith(".") or not name.endswith(TABLES):
+    if not name.isprintable() or name.startswith(UNUSUAL) or not name.endswith(TABLES):
         raise InvalidArgument(
             f"{name!r} is not the name of a table. Upload a file that ends in one of: "
             f"{', '.join(TABLES)}."

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 from dataclasses import dataclass, fields
+from decimal import Decimal, localcontext
 
 import pytest
 from sklearn.base import BaseEstimator, clone
@@ -31,6 +32,7 @@ from hushfit.privacy import (
     usable,
 )
 from hushfit.privacy._budget import Spent
+from hushfit.privacy.ledger._reserve import LEAST_DELTA
 
 
 def gaussian_of(epsilon, delta=1e-6):
@@ -83,6 +85,24 @@ def test_shares_that_fill_the_budget_exactly_all_pass(parts):
     assert ledger.spent().epsilon == pytest.approx(spendable.epsilon, rel=1e-9)
     with pytest.raises(BudgetExceeded):
         ledger.charge(PureCost(1e-4), "more", "replace-one")
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 0.3, 1.0, 5.0, 800.0, 1e5, 1e12])
+@pytest.mark.parametrize("delta", [LEAST_DELTA, 1e-100, 1e-6, 0.5])
+def test_the_reserve_covers_a_thousand_fits_at_every_epsilon(epsilon, delta):
+    """The theorem of docs/proofs/noise.md, for fits that use their whole share, in 400 digits."""
+    rest, loss = usable(Budget(epsilon, delta))
+    with localcontext(prec=400):
+        lost, largest = 999 * Decimal(loss), Decimal(loss) / 200
+        filled = Decimal(rest.epsilon) + Decimal("1e-9") * Decimal(epsilon)
+        assert (1 + largest / 4) * filled + lost <= Decimal(epsilon)
+        failed = Decimal(rest.delta) + Decimal("1e-340")
+        assert (lost / 4).exp() * failed <= Decimal(delta)
+
+
+def test_a_delta_without_room_for_the_reserve_is_refused():
+    with pytest.raises(InvalidArgument, match=r"delta=1e-310 is below 1e-300.*larger one"):
+        usable(Budget(1.0, 1e-310))
 
 
 def test_what_was_calibrated_can_be_paid():

@@ -2,12 +2,14 @@
 
 import json
 import os
+import re
 import select
 import socket
 import tempfile
 import threading
 import time
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 from test_disk_ledger import old_statements
@@ -23,11 +25,9 @@ from hushfit.privacy.ledger._verify import verify, verify_ledger
 
 __all__ = ["server"]
 
-PRIVILEGES = (
-    "SELECT ON hushfit_format, hushfit_entries, hushfit_seals, hushfit_writers",
-    "INSERT ON hushfit_entries, hushfit_seals",
-    "INSERT (dataset, number) ON hushfit_writers",
-)
+DOCUMENT = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text(encoding="utf-8")
+PRIVILEGES = re.findall(r"^GRANT (.+) TO analyst;", DOCUMENT, re.MULTILINE)
+OF_OFFICERS = re.findall(r"^GRANT (.+) TO officer;", DOCUMENT, re.MULTILINE)
 
 
 @pytest.fixture
@@ -168,7 +168,9 @@ def test_what_a_role_inserts_by_hand_carries_its_own_name(server, database, url,
 def test_an_officer_can_look_and_not_write(server, database, url, payer):
     officer = f"officer_{database}"
     server.sql(
-        f"CREATE ROLE {officer} LOGIN", f"GRANT {PRIVILEGES[0]} TO {officer}", database=database
+        f"CREATE ROLE {officer} LOGIN",
+        *(f"GRANT {privilege} TO {officer}" for privilege in OF_OFFICERS),
+        database=database,
     )
     try:
         seen = Ledger(server.url(officer, database))

@@ -147,12 +147,43 @@ def test_a_ceiling_can_change_and_what_was_spent_counts(team):
     assert team.lead.team.grants[0].tally.epsilon == pytest.approx(1.0)
 
 
+def test_what_was_paid_before_the_first_grant_counts(people):
+    """A ceiling is about everything that a person sees, also what was seen before it."""
+    pay(people.alice, 1.0)
+    with pytest.raises(LedgerError, match=r"'alice' has spent epsilon=1 .* ceiling of 0.5"):
+        people.lead.team.grant("alice", 0.5)
+    people.lead.team.grant("alice", 1.2)
+    with pytest.raises(BudgetExceeded, match=r"over the ceiling of 1.2"):
+        pay(people.alice, 1.0)
+    people.lead.team.grant("bob", 0.5)
+    with pytest.raises(LedgerError, match="'alice' has spent"):
+        people.lead.team.transfer("alice", "bob", 0.5)
+    assert verify_ledger(people.path) == {"patients": []}
+
+
+def test_what_was_paid_under_a_grant_that_others_hold_now_counts(team):
+    """Handing over a grant and being given another one is no second ceiling."""
+    pay(team.alice, 1.4)
+    team.lead.team.transfer("alice", "carol")
+    team.lead.team.grant("alice", 1.5)
+    with pytest.raises(BudgetExceeded, match=r"'alice' .*over the ceiling of 1.5"):
+        pay(team.alice, 0.8)
+    team.lead.team.transfer("alice", "dave")
+    with pytest.raises(LedgerError, match="'bob' has a grant"):
+        team.lead.team.transfer("carol", "bob")
+    team.lead.team.transfer("carol", "alice")  # her own charge counts once
+    assert [g.tally.count for g in team.lead.team.grants if g.holder == "alice"] == [1]
+    assert verify_ledger(team.path) == {"patients": []}
+
+
 def test_part_of_a_ceiling_and_a_whole_grant_can_be_transferred(team):
     pay(team.alice, 1.0)
     with pytest.raises(LedgerError, match="has spent"):
         team.lead.team.transfer("alice", "bob", 1.0)
     with pytest.raises(LedgerError, match="is not less than the ceiling"):
         team.lead.team.transfer("bob", "alice", 1.5)
+    with pytest.raises(LedgerError, match=r"ceiling of epsilon=2.25.* is above the total"):
+        team.lead.team.transfer("bob", "alice", 0.75)
     team.lead.team.transfer("bob", "alice", 0.25)
     assert [g.budget.epsilon for g in team.lead.team.grants] == [1.75, 1.25]
     with pytest.raises(LedgerError, match="'bob' has a grant"):

@@ -8,6 +8,7 @@ check returns `Finding` objects.
 
 import copy
 import io
+import math
 import pickle
 import threading
 import warnings
@@ -47,6 +48,7 @@ from hushfit.privacy import (
     SeededSampler,
     compose,
     epsilon_of,
+    usable,
 )
 from hushfit.release import (
     Choice,
@@ -532,8 +534,25 @@ def check_ledger(make: Callable[[Budget, Relation], Ledger] | None = None) -> li
             "ledger: no noise is refused", not _accepts(fresh(budget, relation), GaussianCost(0.0))
         ),
         *([] if make is not None else _units_of_accounts(budget, relation)),
+        *([] if make is not None else [_reserve_for_discrete_noise()]),
         *([_choosing_does_not_pay(lambda: fresh(budget, relation))] if ledger.adaptive else []),
     ]
+
+
+def _reserve_for_discrete_noise() -> Finding:
+    """Fits that lose to discrete noise all that they may, by the theorem of docs/proofs/noise.md:
+    epsilon and delta of a ledger must cover hundreds of them, at every epsilon.
+    """
+    short = []
+    for epsilon in (0.1, 1.0, 10.0, 1e4):
+        budget = Budget(epsilon, 1e-6)
+        rest, loss = usable(budget)
+        lost = 999 * loss
+        spent = rest.epsilon * (1 + loss / 800 + 1e-9) + lost
+        if spent > epsilon or math.exp(lost / 4) * rest.delta > budget.delta:
+            short.append(f"{epsilon:g}")
+    title = "ledger: its reserve covers the discrete noise of many fits"
+    return Finding(title, not short, f"not at epsilon {', '.join(short)}" if short else "")
 
 
 def _units_of_accounts(budget: Budget, relation: Relation) -> list[Finding]:

@@ -43,6 +43,7 @@ def check_disk_ledger() -> list[Finding]:
         _forged_model,
         _forged_guarantee,
         _above_the_ceiling,
+        _ceiling_after_charges,
         _alone_above_the_limit,
     )
     found = []
@@ -243,6 +244,26 @@ def _above_the_ceiling(folder: Path) -> Finding:
     unspent = not ledger.entries
     title = "disk ledger: a charge above the ceiling of its payer is refused"
     return Finding(title, refused & unspent)
+
+
+def _ceiling_after_charges(folder: Path) -> Finding:
+    """A person pays, is granted hardly more than that, and pays again; then hands the grant over
+    and has another one.
+    """
+    ledger = _fresh(folder)
+    me = ledger.team.identity
+    _charge(ledger)
+    ceiling = 1.01 * ledger.spent().epsilon
+
+    def pay_again() -> None:
+        ledger.team.grant(me, ceiling)
+        _charge(ledger)
+
+    refused = _is_refused(pay_again)
+    ledger.team.transfer(me, "somebody else")
+    refused &= _is_refused(pay_again)
+    title = "disk ledger: a ceiling counts all that its holder has paid"
+    return Finding(title, refused & (len(ledger.entries) == 1))
 
 
 def _alone_above_the_limit(folder: Path) -> Finding:

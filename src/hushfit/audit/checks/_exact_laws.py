@@ -564,7 +564,7 @@ def check_discrete_gaussian(log2_variance: int, shift: int) -> Finding:
     loss = discretisation_loss(1, log2_variance)
     worst = 0.0
     for epsilon in _EPSILONS:
-        allowed = math.exp(loss / 2) * gaussian_delta(epsilon, mu)
+        allowed = math.exp(loss / 4) * gaussian_delta(epsilon, mu)
         worst = max(worst, worst_delta([pair], epsilon + loss) / allowed)
     return Finding(
         f"discrete Gaussian, variance 2^{log2_variance}: exact delta",

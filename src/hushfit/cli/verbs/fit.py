@@ -1,6 +1,7 @@
 """``hushfit fit``: encode, pay, fit, write the model, in this order."""
 
 import shlex
+import warnings
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
@@ -186,6 +187,12 @@ Examples:
     type=click.Choice(["model", "robust", "cluster"]),
     help="With --inference: covariance if the model holds, or also if it does not (with persons "
     "clustered by person, for which cluster is another name).  [default: model]",
+)
+@click.option(
+    "--even-weights",
+    is_flag=True,
+    help="With --inference: all rows weigh the same. Otherwise rows with unusual features weigh "
+    "less, which changes what is estimated if the model is wrong. Noise is larger.",
 )
 @click.option(
     "--monotone",
@@ -460,6 +467,7 @@ def _rows(schema: Any, given: dict[str, Any]) -> AbstractContextManager[Any]:
 
 def _warn_of_few(rows: Any, given: dict[str, Any]) -> None:
     """Say before anything is spent that a classifier will be near the majority class."""
+    from hushfit.errors import TooLittleDataWarning
     from hushfit.forecast import warning_of_few
 
     budget = given["epsilon"], given["delta"], given["adjacency"]
@@ -467,6 +475,7 @@ def _warn_of_few(rows: Any, given: dict[str, Any]) -> None:
         text = warning_of_few(rows.n_units, rows.n_features, *budget, rows.privacy_unit)
         if text:
             print_message(text, word="warning")
+            warnings.simplefilter("ignore", TooLittleDataWarning)  # it would say so again
 
 
 def _max_bytes(schema: Any, inference: bool) -> int:

@@ -351,7 +351,8 @@ def verify(
             }
         )
         return
-    click.echo(f"{redacted(ledger)} verifies: {len(ends)} data sets, every hash and every total.")
+    accounts = "1 data set" if len(ends) == 1 else f"{len(ends)} data sets"
+    click.echo(f"{redacted(ledger)} verifies: {accounts}, every hash and every total.")
     for name, end in ends.items():
         unit = unit_of_account(verdict.chains[name][0])
         click.echo(f"  {name}: {end.number + 1} entries, head {end.hash}, protects {unit}")
@@ -414,7 +415,7 @@ def payments_of(account: Any) -> list[dict[str, Any]]:
     """Every payment of an account, as plain values."""
     from hushfit.privacy.ledger import Tally
 
-    chain, receipts = _disk(account).history(), iter(account.entries)
+    chain, receipts = _disk(account).history(), account.entries  # which may have grown meanwhile
     models = {
         entry.body["receipt"]: entry.body["model"] for entry in chain if entry.kind == "model"
     }
@@ -428,7 +429,7 @@ def payments_of(account: Any) -> list[dict[str, Any]]:
             "model": models.get(entry.body["receipt"]),
         }
         for entry, receipt in zip(
-            (entry for entry in chain if entry.kind == "charge"), receipts, strict=True
+            (entry for entry in chain if entry.kind == "charge"), receipts, strict=False
         )
     ]
 

@@ -292,7 +292,9 @@ def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
         f"for a column of standard deviation {spread:g} that is not correlated with others, and a "
         "usual response (a class of 28 %, a mean of a fifth of the largest count, residuals of a "
         "tenth of the range). Correlated columns and rarer responses give wider intervals; "
-        "'at least' is exact: with fewer a fit is refused before anything is spent.",
+        "'at least' is exact: with fewer a fit is refused before anything is spent. Rows with "
+        "unusual features weigh less, which changes what is estimated if the model is wrong; fit "
+        "--even-weights avoids that at a price in noise that is not known before.",
         word="note",
     )
 

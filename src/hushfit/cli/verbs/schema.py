@@ -90,6 +90,11 @@ Examples:
     metavar="COLUMN",
     help="With --check: the column of ids, as for fit. Overrides the schema.",
 )
+@click.option(
+    "--columns",
+    is_flag=True,
+    help="Only list the columns of TABLE. Nothing is drafted or written.",
+)
 @click.option("--unit", hidden=True)
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the schema (TOML)."
@@ -106,6 +111,7 @@ def command(
     tables: tuple[str, ...],
     check: bool,
     person: str | None,
+    columns: bool,
     unit: str | None,
     format_: str | None,
     encoding: str | None,
@@ -142,7 +148,9 @@ def command(
 
     _refuse_unit(unit)
     form = stated_form(TextForm(), encoding, delimiter)
-    if check:
+    if columns:
+        _list_columns(tables, format_, form, as_json)
+    elif check:
         _check(tables, person, format_, (encoding, delimiter), as_json, draft)
     elif person is not None:
         raise click.UsageError(
@@ -151,6 +159,25 @@ def command(
         )
     else:
         _draft(tables, format_, form, as_json, **draft)
+
+
+def _list_columns(tables: tuple[str, ...], format_: str | None, form: Any, as_json: bool) -> None:
+    from dataclasses import replace
+
+    from hushfit.data.tables import find_tables, sniffed_form, table_batches
+    from hushfit.errors import InvalidArgument
+
+    found = find_tables(tables, format_, form)[0]
+    try:
+        seen = replace(found, form=sniffed_form(found))
+        first = next(iter(table_batches(seen)), None)
+    except OSError as error:
+        raise InvalidArgument(f"{tables[0]} cannot be read ({error.strerror}).") from None
+    names = [] if first is None else list(first.schema.names)
+    if as_json:
+        print_json({"columns": names})
+    else:
+        click.echo("\n".join(names))
 
 
 def _refuse_unit(unit: str | None) -> None:

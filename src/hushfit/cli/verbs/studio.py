@@ -86,6 +86,10 @@ def command(
     try:
         from hushfit.studio import Settings, doorway, serve
     except ModuleNotFoundError as error:
+        if error.name in ("fcntl", "resource"):
+            raise InvalidArgument(
+                "the studio needs Linux or macOS, whose locks it uses. Use the command line."
+            ) from None
         raise InvalidArgument(
             f"the studio needs {error.name}, which is not installed. Run `pip install "
             "hushfit[studio]`."

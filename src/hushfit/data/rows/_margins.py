@@ -1,4 +1,7 @@
-"""Margins of rows for predictions: one product for all outputs. No query reads them."""
+"""Margins of rows for predictions. No query reads them.
+
+A margin depends on its row alone, to the last bit, so that scores of private rows do too.
+"""
 
 import math
 from typing import Any
@@ -9,10 +12,9 @@ from hushfit._typing import Matrix
 from hushfit.data.rows._persons import places
 from hushfit.data.rows._source import FeatureBounds, canonical
 from hushfit.kernels import rows as row_kernels
-from hushfit.kernels.threads import one_blas_thread, parallel_map
+from hushfit.kernels.threads import parallel_map
 
-# Rows whose lengths are computed while they are in the cache after the product: a number of cells,
-# but enough rows for a product.
+# Rows of one task: a number of cells, but not too few rows.
 _CELLS_AT_ONCE, _FEWEST_ROWS = 2**18, 2_048
 
 
@@ -52,21 +54,19 @@ def record_margins(
         given = X[place] if sparse else np.ascontiguousarray(X[place])
         rows: Any = given if bounds is None else bounds.apply_any(given)
         own = margins[place]
-        if not sparse and len(weights) == 1:
-            row_kernels.unit_margins_dense(rows, unit, most, weights[0], own)
-            return
-        with np.errstate(invalid="ignore", over="ignore"):  # of rows that count as zero
-            own[:] = rows @ columns
-        own += constants
         if sparse:
+            with np.errstate(invalid="ignore", over="ignore"):  # of rows that count as zero
+                own[:] = rows @ columns
+            own += constants
             row_kernels.divide_by_lengths_csr(rows.data, rows.indptr, unit, most, own)
+        elif len(weights) == 1:
+            row_kernels.unit_margins_dense(rows, unit, most, weights[0], own)
         else:
-            row_kernels.divide_by_lengths_dense(rows, unit, most, own)
+            row_kernels.several_unit_margins_dense(rows, unit, most, weights, own)
 
     pieces = places(X.shape[0], max(_CELLS_AT_ONCE // max(X.shape[1], 1), _FEWEST_ROWS))
     if len(pieces) == 1:
         fill(pieces[0])
         return margins
-    with one_blas_thread():
-        list(parallel_map(fill, pieces))
+    list(parallel_map(fill, pieces))
     return margins

@@ -108,7 +108,10 @@ class PackedBlock:
     ) -> Vector:
         kernel = kernels.scalar_gradient if w.ndim == 1 else kernels.vector_gradient
         total = np.empty(w.shape)
-        kernel(*self._labelled, caps, self.unit, w, code, parameter, grid, total)
+        features = self.layout.number_features, self.layout.code_starts
+        labelled = self.y, self.scale, self.shares, caps
+        settings = self.unit, w, code, parameter, grid
+        kernel(self.numbers, self.codes, *features, *labelled, *settings, total)
         return total
 
     def difference_sum(
@@ -141,10 +144,17 @@ class PackedBlock:
         return total
 
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
-        total = np.zeros((self.layout.n_features + 1,) * 2)
-        features = self.layout.number_features, self.layout.code_starts
+        size, numbers = self.layout.n_features + 1, self.numbers.shape[1] + 1
+        among, beside = np.zeros((numbers, numbers)), np.zeros((size, numbers))
+        total = np.zeros((size, size))  # labels with labels, above the diagonal
+        rows = self.numbers, self.codes, self.layout.code_starts
         scale = self.scale * root_weights(self.shares, factors)
-        kernels.second_moment(self.numbers, self.codes, *features, scale, self.unit, steps, total)
+        kernels.second_moment(*rows, scale, self.unit, steps, among, beside, total)
+        total += np.triu(total, 1).T
+        at = np.append(self.layout.number_features, size - 1)
+        total[:, at] += beside
+        total[at] += beside.T
+        total[np.ix_(at, at)] += among
         return total
 
     def lengths(self, A: Matrix) -> Vector:

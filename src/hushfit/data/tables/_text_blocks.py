@@ -69,7 +69,9 @@ def _last_end(text: bytes, delimiter: str) -> int:
         return max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1
     from hushfit.kernels import text_rows  # here: drafts need no compiler
 
-    return int(text_rows.last_end(np.frombuffer(text, np.uint8), ord(delimiter)))
+    letters = np.frombuffer(text, np.uint8)
+    marks = np.flatnonzero(letters == text_rows.QUOTE)
+    return int(text_rows.last_end(letters, marks, ord(delimiter)))
 
 
 @dataclass

@@ -27,6 +27,9 @@ terms_of         What owners must agree on, from a schema and a model's settings
 why_not_without  Why the others cannot continue without an owner, or None if they can
 """
 
+from typing import TYPE_CHECKING
+
+from hushfit._on_demand import on_demand
 from hushfit.federated.deployment._coordinator import (
     FINISHED,
     LOST,
@@ -35,10 +38,6 @@ from hushfit.federated.deployment._coordinator import (
     Clock,
     Progress,
 )
-from hushfit.federated.deployment._envelope import Identity, fingerprint_of
-from hushfit.federated.deployment._job_guard import CLIENT_FILE, SERVER_FILE, client_settings
-from hushfit.federated.deployment._owner_processes import OWNER_FILE, SENDER
-from hushfit.federated.deployment._owner_side import HELLO, WORD, Events, Participant, outcome_path
 from hushfit.federated.deployment._run_spec import (
     OwnerConfig,
     RunSpec,
@@ -48,6 +47,39 @@ from hushfit.federated.deployment._run_spec import (
     told_to_others,
     why_not_without,
 )
+
+if TYPE_CHECKING:
+    from hushfit.federated.deployment._envelope import Identity, fingerprint_of
+    from hushfit.federated.deployment._job_guard import CLIENT_FILE, SERVER_FILE, client_settings
+    from hushfit.federated.deployment._owner_processes import OWNER_FILE, SENDER
+    from hushfit.federated.deployment._owner_side import (
+        HELLO,
+        WORD,
+        Events,
+        Participant,
+        outcome_path,
+    )
+else:
+    # Those who encrypt need `cryptography`. Descriptions of runs are read without it, by the audit.
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "hushfit.federated.deployment._envelope": ("Identity", "fingerprint_of"),
+            "hushfit.federated.deployment._job_guard": (
+                "CLIENT_FILE",
+                "SERVER_FILE",
+                "client_settings",
+            ),
+            "hushfit.federated.deployment._owner_processes": ("OWNER_FILE", "SENDER"),
+            "hushfit.federated.deployment._owner_side": (
+                "HELLO",
+                "WORD",
+                "Events",
+                "Participant",
+                "outcome_path",
+            ),
+        },
+    )
 
 __all__ = [
     "CLIENT_FILE",

@@ -58,7 +58,7 @@ class Administration:
         delta: float | None = None,
         until: str | date | None = None,
     ) -> Entry:
-        """Give a person a ceiling, or another one; what the person has spent counts.
+        """Give a person a ceiling, or another one; all that the person has ever paid counts.
 
         From the first grant on only holders of grants can pay. A charge must fit the ceiling and
         the total.
@@ -88,6 +88,8 @@ class Administration:
 
     def transfer(self, giver: str, to: str, epsilon: float | None = None) -> Entry:
         """Hand over a grant with all that was spent under it, or move part of a ceiling.
+
+        What the receiver has paid before counts against the grant as well.
 
         Parameters
         ----------

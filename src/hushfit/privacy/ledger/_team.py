@@ -5,7 +5,7 @@ entry is written, when it is read before a payment, and in `verify`. Ceilings on
 total of the account holds whatever analysts do. Proof: docs/proofs/filter.md.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, Final
@@ -52,7 +52,7 @@ class Grant:
         Last day on which it can be spent, in UTC.
     state : {"open", "frozen", "closed"}
     receipts : tuple of Receipt
-        Payments that counted against it.
+        Payments that count against it: those made under it, and all earlier ones of its holders.
     """
 
     number: int
@@ -71,9 +71,15 @@ class Grant:
         """The same with one more payment."""
         return replace(self, tally=self.tally.after(receipt), receipts=(*self.receipts, receipt))
 
-    def under(self, ceiling: Ceiling) -> "Grant":
+    def under(self, ceiling: AccountTerms) -> "Grant":
         """The same under another ceiling: what was spent counts."""
         return replace(self, tally=Tally.of(ceiling, self.receipts))
+
+    def held_by(self, person: str, paid: Iterable[Receipt]) -> "Grant":
+        """The same in the hands of a person: all that the person has paid before counts as well."""
+        both = {receipt.number: receipt for receipt in (*self.receipts, *paid)}
+        receipts = tuple(both[number] for number in sorted(both))
+        return replace(self, holder=person, receipts=receipts).under(self.tally.terms)
 
     def problem(self, day: date) -> str | None:
         """Why nothing can be spent on a day; None if something can."""
@@ -156,6 +162,8 @@ class Team:
         Epsilon of a single charge above which a second person must approve it.
     grants : tuple of Grant
     requests : tuple of Request
+    payments : tuple of (str, Receipt)
+        Who paid what, with a grant or before there were any.
     renews : mapping, optional
         Data set and last hash of the account that this one renews.
     latest : date
@@ -170,6 +178,7 @@ class Team:
     limit: float | None = None
     grants: tuple[Grant, ...] = ()
     requests: tuple[Request, ...] = ()
+    payments: tuple[tuple[str, Receipt], ...] = ()
     renews: Mapping[str, str] | None = None
     latest: date = date.min
 
@@ -280,7 +289,8 @@ class Team:
         requests = tuple(
             replace(r, state=PAID) if r.number == request else r for r in self.requests
         )
-        return replace(self, grants=grants, requests=requests)
+        payments = (*self.payments, (_author(entry), receipt))
+        return replace(self, grants=grants, requests=requests, payments=payments)
 
     def _opened(self, entry: Entry) -> "Team":
         people = (_author(entry), entry.body.get("through"))
@@ -298,7 +308,8 @@ class Team:
         until, earlier = day_of(entry.body.get("until")), self.grant_of(person)
         ceiling = self._ceiling(budget)
         if earlier is None:
-            return self._with(Grant(entry.number, person, Tally.of(ceiling), until))
+            first = Grant(entry.number, person, Tally.of(ceiling), until)
+            return self._with(self._in_hands_of(person, first))
         again = replace(earlier.under(ceiling), until=until, state=OPEN)
         return self._with(_covering(again, self.name))
 
@@ -345,9 +356,10 @@ class Team:
             )
         receiver = self._held(taker)
         smaller = self._ceiling(replace(giver.budget, epsilon=giver.budget.epsilon - part))
-        larger = self._ceiling(replace(receiver.budget, epsilon=receiver.budget.epsilon + part))
+        raised = replace(receiver.budget, epsilon=receiver.budget.epsilon + part)
         changed = self._with(_covering(giver.under(smaller), self.name))
-        return changed._with(receiver.under(larger))
+        self._refuse_above_total(raised)
+        return changed._with(receiver.under(self._ceiling(raised)))
 
     def _handed_over(self, grant: Grant, taker: str) -> "Team":
         if self.grant_of(taker) is not None:
@@ -355,7 +367,16 @@ class Team:
                 f"{taker!r} has a grant on {self.name!r} already. Nothing was changed. Transfer "
                 "part of a ceiling with --epsilon."
             )
-        return self._with(replace(grant, holder=taker))
+        return self._with(self._in_hands_of(taker, grant))
+
+    def _in_hands_of(self, person: str, grant: Grant) -> Grant:
+        """A grant of which a person becomes the holder.
+
+        A ceiling is about all that a person sees, so it counts what the person paid before there
+        were grants, and under a grant that others hold now.
+        """
+        paid = (receipt for payer, receipt in self.payments if payer == person)
+        return _covering(grant.held_by(person, paid), self.name)
 
     def _limited(self, entry: Entry) -> "Team":
         self._refuse_stranger(entry)
@@ -549,7 +570,7 @@ def _covering(grant: Grant, name: str) -> Grant:
     if grant.receipts and not grant.tally.fits:
         raise LedgerError(
             f"{grant.holder!r} has spent epsilon={grant.tally.epsilon:.4g} on {name!r}, more than "
-            f"the new ceiling of {grant.budget.epsilon:g}. Nothing was changed. Leave a higher "
-            "ceiling, or freeze or revoke the grant."
+            f"the new ceiling of {grant.budget.epsilon:g}. Nothing was changed. Give a higher "
+            "ceiling, or freeze or revoke the grant if there is one."
         )
     return grant

@@ -245,8 +245,8 @@ def discretisation_loss(coordinates: int, log2_variance: int) -> float:
     -------
     float
         ``(coordinates / 5 + 200) / 2**log2_variance``. If the continuous mechanism is (epsilon,
-        delta)-private then the discrete one is (epsilon + loss, exp(loss / 2) delta +
-        tiny)-private, by the theorem in ``docs/proofs/noise.md``, where tiny is below 1e-340.
+        delta)-private then the discrete one is ``((1 + 2**-log2_variance / 4) * epsilon + loss,
+        exp(loss / 4) * (delta + 1e-340))``-private, by the theorem in ``docs/proofs/noise.md``.
 
     Examples
     --------

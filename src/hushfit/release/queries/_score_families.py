@@ -251,7 +251,8 @@ def score_family(loss: Loss, unit: float = 1.0) -> ScoreFamily:
     if kernel.code == POISSON:
         return CountScores(kernel.parameter)  # type: ignore[arg-type]
     raise InvalidArgument(
-        f"{loss!r} has no inference. It is for least squares, logistic and Poisson regression."
+        f"{loss!r} has no inference. It is for least squares, logistic regression of two classes "
+        "and Poisson regression. Give two classes, or fit one class against all others."
     )
 
 

@@ -10,7 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from hushfit._typing import Matrix, Vector
-from hushfit.release import Moments
+from hushfit.problem import Problem
+from hushfit.release import Moments, score_family
 from hushfit.solvers.inference._metric import Seen, intercept_direction, total_curvature
 
 COVARIANCES = ("model", "robust")
@@ -19,6 +20,8 @@ _LEFT_OUT = 0.25
 # Eigenvalues of the curvature above so many times the edge of its noise, and so many times the
 # largest one, are resolved.
 _RESOLVED, _SINGULAR = 0.5, 1e-10
+# Share of a mean that clipping counts may take away where it is taken to do nothing.
+_UNCLIPPED = 1e-9
 # What else could be: weights in a direction that is not resolved give the margins of typical
 # records such a variance.
 _UNKNOWN_VARIANCE = 2.0
@@ -114,11 +117,11 @@ def _own_error(look: Look) -> float:
     return left_out(np.asarray(np.linalg.solve(curvature, look.moments.score)), curvature)
 
 
-def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covariance:
+def covariance(look: Look, kind: str, scale: float, constant: float) -> Covariance:
     """One Newton step from the weights of a look, and the covariance of where it leads.
 
-    ``dispersed`` says whether the variance of a residual is a multiple of the curvature, as in
-    linear models, and not the curvature itself; ``constant`` is the last entry of every record.
+    ``scale`` is the variance of a residual over its curvature if the model holds, ``constant`` the
+    last entry of every record.
     """
     p, unit = len(look.w), look.unit
     score, curvature, spread, s, h, _ = look.moments
@@ -135,7 +138,6 @@ def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covar
     theta = np.linalg.solve(look.images.T, look.w) + step
     variance = _positive(spread)
     if kind != "robust":
-        scale = _dispersion(look, seen.matrix, exact=s == 0) if dispersed else 1.0
         variance = _at_most(variance, scale * (known * values[resolved]) @ known.T, look)
     sampling = inverse @ variance @ inverse
     # Noise of the curvature turns the step. An estimated step is longer than the true one, on
@@ -156,15 +158,26 @@ def covariance(look: Look, kind: str, dispersed: bool, constant: float) -> Covar
     )
 
 
-def _dispersion(look: Look, curvature: Matrix, exact: bool) -> float:
-    """Variance of the residuals over their curvature, in the units of a look: weighted by squared
-    images, which noise disturbs least; without noise by nothing, as is usual.
+def model_scale(look: Look, problem: Problem) -> float:
+    """Variance of the residuals over their curvature if the model holds, in the units of a look.
+
+    Linear models and clipped counts have an unknown one, which is estimated: weighted by squared
+    images, which noise disturbs least; without noise by nothing and over n - p, as is usual.
     """
-    spread = look.moments.spread
-    if exact:
-        a = intercept_direction(look.images)
-        return float(a @ spread @ a) / float(a @ curvature @ a)
-    return max(float(np.trace(spread)), 0.0) / max(float(np.trace(curvature)), 1e-300)
+    family, spread = score_family(problem.loss), look.moments.spread
+    if not family.dispersed:
+        return 1.0
+    curvature = look.moments.curvature / look.unit
+    if look.moments.score_noise > 0:
+        return max(float(np.trace(spread)), 0.0) / max(float(np.trace(curvature)), 1e-300)
+    a = intercept_direction(look.images)
+    scale = float(a @ spread @ a) / float(a @ curvature @ a)
+    if family.means is None:
+        return scale * problem.n_units / max(problem.n_units - problem.dimension, 1)
+    # Where no rate of the box comes near the largest count, the variance is the mean.
+    top = float(np.abs(look.w[:-1]).sum() + look.w[-1] * problem.constant)
+    clipped = family.means.mean(top) * family.unit
+    return 1 / family.unit if clipped > (1 - _UNCLIPPED) * math.exp(top) else scale
 
 
 def _at_most(spread: Matrix, model: Matrix, look: Look) -> Matrix:

@@ -14,6 +14,8 @@ _VISIBLE, _LEAST = 1.5, 0.25
 _REACH = 2.5
 # Share of the edge of the noise below which no eigenvalue is taken to be.
 FLOOR = 0.3
+# Of so many columns all corners of the box are looked at.
+_CORNERS = 12
 # Noise may add so much to the sampling variance of an estimate for the sake of even weights. Where
 # the model may be wrong the squared reach is twice as long, three times if noise then adds no more
 # than the second number. The noise of the curvature must stay below a share of the curvature.
@@ -55,12 +57,32 @@ class Seen(NamedTuple):
         return np.asarray((vectors * np.maximum(values, least)) @ vectors.T)
 
 
-def whitened(seen: Seen, images: Matrix, constant: float, longest: float) -> Matrix:
+def farthest_square(images: Matrix, constant: float) -> float:
+    """Largest squared length of the image of a record with entries in [-1, 1], the last of which
+    is ``constant``; for many columns an upper bound.
+
+    The length is convex, so that it is largest in a corner. And for any positive D it is at most
+    the largest eigenvalue of D^-1/2 G D^-1/2 times the sum of D z^2, where G = images' images.
+    """
+    moved = images * np.append(np.ones(len(images) - 1), constant)
+    if len(images) - 1 <= _CORNERS:
+        ends = moved[:, -1:]
+        for column in moved[:, :-1].T:
+            ends = np.hstack([ends + column[:, None], ends - column[:, None]])
+        return float(np.sum(ends**2, axis=0).max())
+    gram = moved.T @ moved
+    scales = np.ones(len(gram)), np.maximum(np.diag(gram), 1e-300)
+    return min(
+        float(np.linalg.eigvalsh(gram / np.sqrt(np.outer(D, D)))[-1] * D.sum()) for D in scales
+    )
+
+
+def whitened(seen: Seen, images: Matrix, constant: float) -> Matrix:
     """The metric in which curvatures are alike in all directions, of length one for all but the
     longest records.
 
     ``images`` maps records to those that were looked at; ``constant`` is the last entry of every
-    record, ``longest`` the largest length of one.
+    record.
     """
     p = len(images)
     values, vectors = np.linalg.eigh(seen.matrix)
@@ -70,7 +92,7 @@ def whitened(seen: Seen, images: Matrix, constant: float, longest: float) -> Mat
     believed = np.where(visible, values, max(rest, _LEAST * seen.edge, 1e-300))
     total = total_curvature(seen, images, constant)
     M = (vectors / np.sqrt(believed / total)) @ vectors.T @ images
-    square = min(squared_reach(p), longest**2 * float(np.linalg.norm(M, 2)) ** 2)
+    square = min(squared_reach(p), farthest_square(M, constant))
     return np.asarray(M / np.sqrt(square))
 
 

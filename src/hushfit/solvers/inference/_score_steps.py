@@ -46,11 +46,13 @@ from hushfit.solvers.inference._covariance import (
     Look,
     covariance,
     left_out,
+    model_scale,
     pooled,
 )
 from hushfit.solvers.inference._feasible import least_units
 from hushfit.solvers.inference._metric import (
     Seen,
+    farthest_square,
     longer_reach,
     squared_reach,
     total_curvature,
@@ -87,10 +89,13 @@ class ScoreSteps:
     robust : bool, default=False
         Whether the model may be wrong. Then the weights of records change what is estimated, and
         they are evener, at the price of more noise.
+    even_weights : bool, default=False
+        Whether all records of the box weigh the same in the last looks, whatever noise that takes.
     """
 
     shares: tuple[float, ...] = _SHARES
     robust: bool = False
+    even_weights: bool = False
 
     takes_constraint = False
     scaling: ClassVar[RecordScaling] = RecordScaling.BOUNDED
@@ -136,6 +141,8 @@ class ScoreSteps:
             if number == free:
                 share = sum(self.shares[-POOLED:]) / self.shares[number - 1]
                 path.lengthen_reach(moments, query.family, share, self.robust)
+                if self.even_weights:
+                    path.reach_all()
             if number < len(self.shares):
                 yield Iterate(path.w, weight=0.0)
         yield Iterate(self._covariance(problem, path.looks, COVARIANCES[0]).w)
@@ -157,8 +164,8 @@ class ScoreSteps:
         return self._covariance(problem, looks, kind)
 
     def _covariance(self, problem: Problem, looks: Sequence[Look], kind: str) -> Covariance:
-        dispersed = score_family(problem.loss).dispersed
-        return covariance(pooled(looks[-POOLED:]), kind, dispersed, problem.constant)
+        look = pooled(looks[-POOLED:])
+        return covariance(look, kind, model_scale(look, problem), problem.constant)
 
 
 def require_inference(problem: Problem) -> None:
@@ -229,7 +236,7 @@ class _Path:
         if means is None and not keeps_unit:
             self.unit = _residual_unit(moments, self.unit)
         if not keeps_metric:
-            self.images = whitened(seen, self.images, self.problem.constant, self.longest)
+            self.images = whitened(seen, self.images, self.problem.constant)
         self.w = self._posterior_mean()
 
     def lengthen_reach(
@@ -248,8 +255,12 @@ class _Path:
             spread = max(float(np.trace(moments.spread)), moments.spread_noise)
             scale = spread / max(float(np.trace(moments.curvature)), 1e-300)
             added /= scale * (family.unit / score_family(self.problem.loss, self.unit).unit) ** 2
-        most = (self.longest * float(np.linalg.norm(self.images, 2))) ** 2
+        most = farthest_square(self.images, self.problem.constant)
         self._longer = max(1.0, min(longer_reach(added, seen.edge / reached, robust), most))
+
+    def reach_all(self) -> None:
+        """From now on let all records of the box have full weight."""
+        self._longer = max(1.0, farthest_square(self.images, self.problem.constant))
 
     def _newton_step(self, look: Look) -> None:
         """Without noise records keep their weights, and there is no prior."""

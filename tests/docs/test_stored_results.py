@@ -1,0 +1,55 @@
+"""Tables of the documentation that are made from stored results say what is stored."""
+
+import math
+
+import pytest
+from benchmarks import seeds, thesis
+from benchmarks._kept import counted, keep, kept
+
+
+def between(page, name):
+    return page.read_text(encoding="utf-8").split(f"<!-- {name}: begin -->")[1].split("<!-- ")[0]
+
+
+def test_the_page_of_the_source_texts_has_the_tables_of_the_draws_that_were_kept():
+    assert seeds.tables(kept(seeds.KEPT)) in between(seeds.PAGE, "seeds")
+
+
+@pytest.mark.parametrize("relation", thesis.RELATIONS)
+def test_the_page_of_benchmarks_has_the_tables_of_the_stored_results(relation):
+    page = between(thesis.PAGE, f"thesis, {relation}")
+    assert thesis.tables(thesis.stored(), relation) in page
+
+
+def test_draws_are_kept_one_by_one(tmp_path):
+    path = tmp_path / "draws.jsonl"
+    keep(path, "a cell", 0, {"error": 0.5})
+    keep(path, "a cell", 1, {"error": 0.25})
+    keep(path, "another", 0, {"error": 0.0})
+    assert kept(path) == {
+        "a cell": {0: {"error": 0.5}, 1: {"error": 0.25}},
+        "another": {0: {"error": 0.0}},
+    }
+
+
+def test_numbers_of_draws_are_said_in_english():
+    assert counted({1}) == "1 draw"
+    assert counted({5}) == "5 draws"
+    assert counted({3, 1, 2}) == "1 to 3 draws"
+
+
+def test_a_table_has_a_line_for_each_case_with_several_settings():
+    part = seeds.Part("Title", {"ours": 1, "theirs": 2}, ("table", "epsilon"), (("t", 0.5),), None)
+    found = {
+        part.cell("ours", ("t", 0.5)): {0: {"error": 0.1}, 1: {"error": 0.3}},
+        part.cell("theirs", ("t", 0.5)): {0: {"error": 0.4}, 1: {"error": 0.4}},
+    }
+    head, table = seeds.tables_of(part, found)
+    error = math.sqrt(2) * 0.1 / math.sqrt(2)  # of two draws that differ by .2
+    assert head == (f"**Title: error** (2 draws, standard errors up to {error:.2g}; replace-one)")
+    assert [cell.strip() for cell in table.splitlines()[0].split("|")[1:-1]] == [
+        *("table", "epsilon", "ours", "theirs")
+    ]
+    assert [cell.strip() for cell in table.splitlines()[2].split("|")[1:-1]] == [
+        *("t", "0.5", "0.2", "0.4")
+    ]
