@@ -70,7 +70,7 @@ class TeamMachine(RuleBasedStateMachine):
         }
         self.ledgers["lead"].team.appoint("second")
         self.paid = []  # (payer, epsilon), in order
-        self.spent = {}  # squares of mu under each grant, by who holds it now
+        self.counted = {}  # places of payments that count for each grant, by who holds it now
         self.approved = []  # (payer, epsilon) that a second person allowed
 
     def teardown(self):
@@ -102,22 +102,21 @@ class TeamMachine(RuleBasedStateMachine):
         if limit is not None and epsilon > limit * 1.001:
             assert (name, epsilon) in self.approved
             self.approved.remove((name, epsilon))
+        self.counted.get(name, set()).add(len(self.paid))  # if nobody has a grant yet, later
         self.paid.append((name, epsilon))
-        if name in self.spent:  # else nobody has a grant yet
-            self.spent[name].append(gaussian_mu(epsilon, DELTA) ** 2)
 
     @rule(by=mostly_lead, to=people, epsilon=epsilons, late=st.booleans())
     def grant(self, by, to, epsilon, late):
         with suppress(LedgerError):
             self.ledgers[by].team.grant(to, epsilon, until="2020-01-01" if late else None)
-            self.spent.setdefault(to, [])
+            self.counted.setdefault(to, self.payments_of(to))
 
     @rule(by=mostly_lead, giver=people, to=people, epsilon=st.none() | epsilons)
     def transfer(self, by, giver, to, epsilon):
         with suppress(LedgerError):
             self.ledgers[by].team.transfer(giver, to, epsilon)
-            if epsilon is None:  # what was spent goes along
-                self.spent[to] = self.spent.pop(giver)
+            if epsilon is None:  # what was spent goes along, and what the new holder has paid
+                self.counted[to] = self.counted.pop(giver) | self.payments_of(to)
 
     @rule(
         by=mostly_lead, whom=people | st.none(), act=st.sampled_from(["freeze", "thaw", "revoke"])
@@ -151,17 +150,25 @@ class TeamMachine(RuleBasedStateMachine):
             if act == "approve":
                 self.approved.append((request.user, alone))
 
+    def payments_of(self, name):
+        return {place for place, (payer, _) in enumerate(self.paid) if payer == name}
+
+    def fits(self, places, epsilon):
+        squares = [gaussian_mu(self.paid[place][1], DELTA) ** 2 for place in places]
+        return spent_within(squares, epsilon)
+
     @invariant()
     def the_total_holds(self):
-        assert spent_within([gaussian_mu(e, DELTA) ** 2 for _, e in self.paid], TOTAL)
+        assert self.fits(range(len(self.paid)), TOTAL)
 
     @invariant()
     def every_ceiling_holds(self):
         for grant in self.lead.team.grants:
-            own = self.spent[grant.holder]
+            own = self.counted[grant.holder]
+            assert self.payments_of(grant.holder) <= own
             assert grant.tally.count == len(own)
             assert grant.budget.epsilon <= TOTAL
-            assert spent_within(own, grant.budget.epsilon)
+            assert self.fits(own, grant.budget.epsilon)
 
 
 def test_no_sequence_of_acts_and_payments_exceeds_total_or_ceiling():
