@@ -132,6 +132,74 @@ def test_semicolons_and_decimal_commas(hushfit):
     assert hushfit("evaluate", "model.json", "german.csv").code == 0
 
 
+def test_a_target_with_decimal_commas_is_a_number(hushfit):
+    """Written as 1.234,50; the model predicts what it would of 1234.50."""
+    ages = np.arange(COUNT) % 60 + 20
+    euros = [f"{20 * age:,}".replace(",", ".") + ",50" for age in ages]
+    rows = {"age": ages.astype(str).tolist(), "outcome": euros}
+    write_csv("euros.csv", rows, delimiter=";")
+    found, _, _ = drafted(hushfit, "euros.csv")
+    assert found["target"] == {
+        "name": "outcome",
+        "kind": "numeric",
+        "low": 400,
+        "high": 1600,
+        "decimal": ",",
+    }
+    assert fitted(hushfit, "euros.csv").code == 0
+    scores = hushfit("evaluate", "model.json", "euros.csv", "--json").json
+    assert scores["skipped"] == 0
+    assert scores["r2"] > 0.9
+
+
+def test_commas_between_thousands_are_not_taken_for_decimals(hushfit):
+    """As decimals, 1,234 would be less than 999."""
+    rows = {**visits(), "paid": [f"{7 * k:,}" for k in range(COUNT)]}
+    rows["rent"] = [f"{k % 9 + 1},{k % 1000:03d}" for k in range(COUNT)]
+    write_csv("american.csv", rows)
+    found, text, _ = drafted(hushfit, "american.csv")
+    assert "commas between thousands" in found["left_out"]["paid"]
+    assert found["columns"]["rent"]["decimal"] == ","  # either is possible, so it is said
+    assert "If the commas stand between thousands" in text
+    refused = hushfit("schema", "american.csv", "--target", "paid", "-o", "paid.toml")
+    assert refused.code == 2
+    assert "commas between thousands" in refused.err
+    assert not Path("paid.toml").exists()
+
+
+CODES = {
+    "zip_code": [str(10_000 + 7 * (k % 300)) for k in range(COUNT)],
+    "diag_2": [f"{100 + k % 200}.{k % 7}" for k in range(COUNT)],
+    "site_id": [str(k % 11) for k in range(COUNT)],
+}
+
+
+@pytest.mark.parametrize("name", CODES)
+def test_numbers_whose_name_says_code_are_labels_however_many(hushfit, name):
+    ages = [str(20 + k % 50) for k in range(COUNT)]
+    counts = [str(k % 9) for k in range(COUNT)]
+    rows = {"age": ages, name: CODES[name], "num_diagnoses": counts, "outcome": ["a", "b"] * 300}
+    write_csv("codes.csv", rows)
+    found, text, _ = drafted(hushfit, "codes.csv")
+    many = len(set(CODES[name])) > 50
+    assert found["columns"][name]["kind"] == ("hashed" if many else "categorical")
+    assert "Numbers that look like codes" in text
+    assert found["columns"]["num_diagnoses"]["kind"] == "numeric"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("number_inpatient", "count"), ("VisitCount", "count"), ("stage", "classes")]
+)
+def test_few_whole_numbers_are_counts_by_name_and_classes_otherwise(hushfit, name, kind):
+    ages = [str(20 + k % 50) for k in range(90)]
+    write_csv("few.csv", {"age": ages, name: [str(k % 5) for k in range(90)]})
+    made = hushfit("schema", "few.csv", "--target", name, "-o", "few.toml", "--json")
+    assert (made.json["target"]["kind"] == "count") == (kind == "count")
+    assert ('if they count something, kind = "count"' in Path("few.toml").read_text()) == (
+        kind == "classes"
+    )
+
+
 @pytest.mark.parametrize("encoding", ["cp1252", "utf-16", "utf-8-sig"])
 def test_encodings(hushfit, encoding):
     rows = {**visits(), "größe": [f"{k % 40 + 150}" for k in range(COUNT)]}

@@ -91,7 +91,7 @@ def test_a_schema_with_a_query_fits_a_ranker_that_every_verb_takes(folder, capsy
     card = (folder / "card.md").read_text()
     assert "pipeline_tag: text-ranking" in card
     assert "NDCG@10" in card
-    assert "1 payments on 'judges'" in card
+    assert "1 payment on 'judges'" in card
     assert run("export", "model.json", "-o", "model.onnx") == 0
     assert (folder / "model.onnx").exists()
 

@@ -99,6 +99,8 @@ def test_a_target_goes_through_every_verb(targets, name):
     with open("out.csv", newline="") as file:
         predicted = [row["prediction"] for row in csv.DictReader(file)]
     own = model.labelled(model.estimator.predict(features(model)))
+    relation = pytest.importorskip("duckdb").sql("FROM read_csv('test.csv', all_varchar = true)")
+    assert np.array_equal(model.predict(relation), own)
     if name in ("days", "visits"):
         assert np.allclose(np.array(predicted, dtype=float), own, rtol=1e-5)
         assert own.min() >= 0
@@ -122,13 +124,18 @@ def test_a_target_goes_through_every_verb(targets, name):
     report = hushfit("report", f"{name}.json", *given, "-o", "r.html", "--json")
     assert report.code == 0
     points = report.json["nist_sp_800_226"]
-    assert "1 payments on 'd'" in points["total_budget"]["answer"]
+    assert "1 payment on 'd' composes to" in points["total_budget"]["answer"]
     assert points["retention"]["open"]
     assert f"of {name}</h1>" in Path("r.html").read_text()
     assert hushfit("card", f"{name}.json", *given, "-o", "card.md").code == 0
     card = Path("card.md").read_text()
     assert card.startswith("---\nlibrary_name: hushfit\npipeline_tag: tabular-")
     assert hushfit("audit", f"{name}.json").code == 0
+    planned = "logistic" if model.predicts_classes else "poisson" if name == "visits" else "linear"
+    given = ("--rows", 1500, "--columns", model.estimator.n_features_in_, "--model", planned)
+    assert hushfit("plan", *given, "--json").code == 0
+    pytest.importorskip("onnx")
+    assert hushfit("export", f"{name}.json", "-o", "model.onnx").code == 0
 
 
 @pytest.mark.parametrize("name", ["days", "visits", "pain"])

@@ -51,7 +51,8 @@ def gradients_agree(block, w, caps, loss):
     alone = [summed(part(block, slice(i, i + 1))) for i in range(n)]
     turned = summed(part(block, np.arange(n)[::-1]))
     assert np.any(total != 0)
-    assert np.array_equal(total, np.sum(alone, axis=0)) and np.array_equal(total, turned)
+    assert np.array_equal(total, np.sum(alone, axis=0))
+    assert np.array_equal(total, turned)
     return np.abs(total - summed(block.unpacked)).max() <= GRID
 
 

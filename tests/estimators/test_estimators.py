@@ -688,6 +688,11 @@ def test_class_weight_is_refused_with_the_reason_and_the_remedy():
     X, y = two_classes()
     with pytest.raises(InvalidArgument, match="threshold='balanced'"):
         PrivateLogisticRegression(classes=SIGNS).fit(X, y, class_weight="balanced")
+    with pytest.raises(InvalidArgument, match=r"class_weight='balanced' is refused.*threshold="):
+        PrivateLogisticRegression(class_weight="balanced")
+    assert PrivateLogisticRegression(class_weight=None).epsilon == 1.0  # scikit-learn's default
+    with pytest.raises(TypeError, match="class_weights"):
+        PrivateLogisticRegression(class_weights="balanced")
 
 
 @without_warnings

@@ -6,10 +6,10 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from hushfit import PrivateLinearRegression, PrivateLogisticRegression
+from hushfit import PrivateLinearRegression, PrivateLogisticRegression, load_model, save_model
 from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
 from hushfit.errors import InvalidArgument
-from hushfit.preprocessing import SchemaEncoder
+from hushfit.preprocessing import PrivatePipeline, SchemaEncoder
 
 pytestmark = pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
 
@@ -33,6 +33,7 @@ def duckdb_relation(frame):
 LIBRARIES = {
     "pandas": lambda frame: frame,
     "polars": pl.from_pandas,
+    "lazy polars": lambda frame: pl.from_pandas(frame).lazy(),
     "arrow": pa.Table.from_pandas,
     "reader": lambda frame: pa.Table.from_pandas(frame).to_reader(),
     "duckdb": duckdb_relation,
@@ -70,3 +71,33 @@ def test_a_name_that_is_no_column_is_refused():
         PrivateLogisticRegression(classes=[0, 1]).fit(FRAME, "sick")
     with pytest.raises(InvalidArgument, match="y='ill' names a column"):
         PrivateLogisticRegression(classes=[0, 1]).fit(FRAME.to_numpy(), "ill")
+
+
+@pytest.mark.parametrize("library", [LIBRARIES["pandas"], pl.from_pandas, pa.Table.from_pandas])
+def test_dates_are_refused_with_the_remedy(library):
+    dates = pd.to_datetime("2020-01-01") + pd.to_timedelta(FRAME["age"], unit="D")
+    frame = library(pd.DataFrame({"age": FRAME["age"], "when": dates, "ill": FRAME["ill"]}))
+    with pytest.raises(InvalidArgument, match=r"in 'when'\. Make numbers"):
+        PrivateLogisticRegression(classes=[0, 1], feature_bounds=(0, 100)).fit(frame, "ill")
+
+
+@pytest.mark.parametrize("library", LIBRARIES.values(), ids=LIBRARIES)
+def test_pipelines_and_model_files_take_raw_tables(library, tmp_path):
+    """Of texts and gaps, with the names of target and ids: as in a file."""
+    raw = FRAME.assign(sex=np.where(FRAME["age"] % 2, "f", "m"))
+    schema = Schema((NumericColumn("age", 20, 80), CategoricalColumn("sex", ("f", "m"))))
+
+    def pipeline():
+        steps = [
+            ("encode", SchemaEncoder(schema)),
+            ("model", PrivateLogisticRegression(classes=[0, 1])),
+        ]
+        return PrivatePipeline(steps, epsilon=1.0, delta=1e-5, random_state=0)
+
+    expected = pipeline().fit(raw.drop(columns="who"), raw["ill"], groups=raw["who"])
+    found = pipeline().fit(library(raw), "ill", groups="who")
+    np.testing.assert_array_equal(found["model"].coef_, expected["model"].coef_)
+    np.testing.assert_array_equal(found.predict(library(raw)), expected.predict(raw))
+    save_model(found, tmp_path / "pipeline.json")
+    stored = load_model(tmp_path / "pipeline.json").estimator
+    np.testing.assert_array_equal(stored.predict(library(raw)), expected.predict(raw))

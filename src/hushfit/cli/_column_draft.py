@@ -29,7 +29,13 @@ _SENTINELS = {-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0, 999999.0}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _COMMA_NUMBER = re.compile(r"[-+]?([0-9]{1,3}(\.[0-9]{3})+|[0-9]+)(,[0-9]+)?$")
+# Commas between thousands; the second form has a sure sign of it, another group or a point.
+_GROUPED_NUMBER = re.compile(r"[-+]?[1-9][0-9]{0,2}(,[0-9]{3})+(\.[0-9]+)?$")
+_SURELY_GROUPED = re.compile(r"[-+]?[1-9][0-9]{0,2},[0-9]{3}[,.]")
+_SIGNED_AMOUNT = re.compile(r"([$€£] ?[0-9][0-9.,]*|[-+]?[0-9][0-9.,]* ?[%$€£])$")
 _ZERO_CODE = r"^0[0-9]+$"
+# Words of a name that say that whole numbers are counts, not classes or codes.
+_COUNT_WORDS = {"count", "counts", "number", "num", "nr", "n", "anzahl"}
 # How dates are written: a pattern, and the formats that it may stand for.
 _DATES = (
     (re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?$"), (None,)),
@@ -93,6 +99,9 @@ class ColumnDraft:
     commas: int = 0
     comma_low: float = np.inf
     comma_high: float = -np.inf
+    grouped: int = 0
+    surely_grouped: int = 0
+    amounts: int = 0
     spaces: int = 0
     formats: Counter[str | None] = field(default_factory=Counter)
     first_date: str | None = None
@@ -210,6 +219,10 @@ class ColumnDraft:
             self.commas += sum(counts[text] for text in found)
             self.comma_low = min(self.comma_low, float(values.min()))
             self.comma_high = max(self.comma_high, float(values.max()))
+        for text in _matching(_GROUPED_NUMBER, counts):
+            self.grouped += counts[text]
+            self.surely_grouped += counts[text] * bool(_SURELY_GROUPED.match(text))
+        self.amounts += sum(counts[text] for text in _matching(_SIGNED_AMOUNT, counts))
 
     @property
     def filled(self) -> int:
@@ -239,14 +252,36 @@ class ColumnDraft:
     @property
     def has_comma_decimals(self) -> bool:
         """Whether its numbers have decimal commas: all texts are such numbers."""
-        return 0 < self.commas == self.others
+        return 0 < self.commas == self.others and not self.has_thousands
+
+    @property
+    def comma_range(self) -> tuple[float, float]:
+        """Lowest and highest number, those with decimal commas among them."""
+        return float(min(self.low, self.comma_low)), float(max(self.high, self.comma_high))
+
+    @property
+    def may_have_thousands(self) -> bool:
+        """Whether all commas may stand between thousands, as in 1,234."""
+        return 0 < self.grouped == self.others
+
+    @property
+    def has_thousands(self) -> bool:
+        """Whether they do: some number shows it, or those without a comma are below a thousand."""
+        return self.may_have_thousands and bool(
+            self.surely_grouped or (self.numbers and self.high < 1000)
+        )
+
+    @property
+    def has_amounts(self) -> bool:
+        """Whether its texts are numbers with a sign such as % or $."""
+        return 0 < self.amounts == self.others
 
     def settle_decimal(self, mark: str) -> None:
         """Take the decimal mark as known: texts with the other one are no numbers."""
         if mark == ".":
             self.commas = 0
         elif self.commas:
-            self.commas = self.others
+            self.commas, self.grouped = self.others, 0
 
     @property
     def is_text(self) -> bool:
@@ -293,6 +328,12 @@ def _matching(pattern: re.Pattern[str], counts: dict[str, int]) -> list[str]:
     if not any(pattern.match(text) for text in texts[:_LOOKED_AT]):
         return []
     return [text for text in texts if pattern.match(text)]
+
+
+def named_like_counts(name: str) -> bool:
+    """Whether the name of a column says that it counts something."""
+    words = words_in(name)
+    return bool(words) and bool(_COUNT_WORDS & {words[0], words[-1]})
 
 
 def words_in(name: str) -> list[str]:

@@ -7,7 +7,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from hushfit.cli._column_draft import MAX_CATEGORIES, MIN_NUMBERS, ColumnDraft, words_in
+from hushfit.cli._column_draft import (
+    MAX_CATEGORIES,
+    MIN_NUMBERS,
+    ColumnDraft,
+    named_like_counts,
+    words_in,
+)
 from hushfit.cli._draft_target import drafted_target, note_on_target
 from hushfit.data.schema import (
     OTHER,
@@ -40,10 +46,12 @@ _PERSONS = {
     *("household", "participant", "respondent", "employee", "student", "driver"),
 }
 _CODE_WORDS = {
-    *("code", "codes", "zip", "zipcode", "postcode", "plz", "icd", "drg", "type", "class"),
+    *("code", "codes", "zip", "zipcode", "postcode", "plz", "drg", "type", "class"),
     *("category", "cat", "group", "status", "kind", "region", "district", "department", "ward"),
     *("county", "state", "sector", "branch"),
 }
+# Codes whose numbers may have fractions, as in 250.01.
+_DIAGNOSIS_WORDS = {"icd", "diag", "diagnosis", "diagnoses", "dx", "cpt", "hcpcs", "atc", "ndc"}
 _YEARS = (1900, 2100)
 
 
@@ -138,11 +146,10 @@ def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
         made = DateColumn(name, f"{first}-01-01", f"{last}-12-31", format=written)
         return made, _date_note(draft, written)
     if draft.has_comma_decimals:
-        low, high = min(draft.low, draft.comma_low), max(draft.high, draft.comma_high)
-        bounds = rounded_outwards(float(low), float(high))
+        bounds = rounded_outwards(*draft.comma_range)
         missing = "indicator" if draft.missing else "fill"
         comma = NumericColumn(name, *bounds, missing=missing, decimal=",")
-        return comma, "Numbers with decimal commas."
+        return comma, _comma_note(draft)
     if draft.is_numeric and not _is_code(draft, name):
         low, high = rounded_outwards(float(draft.low), float(draft.high))
         missing = "indicator" if draft.missing or draft.others else "fill"
@@ -163,9 +170,10 @@ def _by_size(label: str) -> tuple[float, str]:
 
 
 def _is_code(draft: ColumnDraft, name: str) -> bool:
-    """Whether its name says that few whole numbers are codes rather than amounts."""
-    few = len(draft.labels) <= MAX_CATEGORIES and not draft.fractions
-    return few and bool((_CODE_WORDS | _ID_WORDS) & set(words_in(name)))
+    """Whether its name says that its numbers are codes rather than amounts."""
+    words = set() if named_like_counts(name) else set(words_in(name))
+    whole = not draft.fractions and bool((_CODE_WORDS | _ID_WORDS) & words)
+    return whole or bool(_DIAGNOSIS_WORDS & words)
 
 
 def looks_like_ids(draft: ColumnDraft, name: str) -> bool:
@@ -173,7 +181,7 @@ def looks_like_ids(draft: ColumnDraft, name: str) -> bool:
     count, share = draft.distinct.count, draft.distinct.share
     if draft.fractions or draft.date_format[0] or draft.has_comma_decimals or not draft.filled:
         return False
-    if draft.is_text or draft.nested:
+    if draft.is_text or draft.nested or draft.has_thousands:
         return False
     if named_like_ids(name):
         return count >= _MIN_IDS and share >= _ID_SHARE
@@ -217,11 +225,20 @@ def _reason(draft: ColumnDraft, is_id: bool) -> str:
         )
     if is_id:
         return "every row has another value, like an identifier of rows"
+    if draft.has_thousands:
+        return "its numbers have commas between thousands, as in 1,234; write them without"
     if draft.is_text:
         return "it is free text; derive columns of numbers or labels from it"
     if draft.distinct.count == 1 and not draft.missing:
         return "all cells are equal"
     return ""
+
+
+def _comma_note(draft: ColumnDraft) -> str:
+    note = "Numbers with decimal commas."
+    if draft.may_have_thousands:
+        note += " If the commas stand between thousands, write the numbers without them."
+    return note
 
 
 def _number_note(draft: ColumnDraft) -> str:
@@ -255,6 +272,10 @@ def _label_note(draft: ColumnDraft) -> str:
         notes.append(
             "Numbers that look like codes, read as labels. If they are amounts, use "
             'kind = "numeric" with low and high.'
+        )
+    if draft.has_amounts:
+        notes.append(
+            "Numbers with a sign such as % or $, read as labels. Without the sign they are numbers."
         )
     if len(draft.labels) > MAX_CATEGORIES:
         notes.append(

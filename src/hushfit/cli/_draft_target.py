@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from hushfit.cli._column_draft import named_like_counts
 from hushfit.data.schema import (
     CategoricalColumn,
     CountTarget,
@@ -44,24 +45,37 @@ def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
     -------
     Target
     """
-    kind = kind or _likely_kind(draft)
+    if draft.has_thousands:
+        raise InvalidArgument(
+            f"the target {name!r} has numbers with commas between thousands, as in 1,234. Write "
+            "them without; if they are decimal commas, say --decimal ','."
+        )
+    kind = kind or _likely_kind(draft, name)
     if kind == "categorical":
         return CategoricalColumn(name, _labels(draft, name, _marked_classes(draft)))
     if kind == "ordinal":
         return _graded(name, _labels(draft, name))
-    if not draft.numbers or draft.low == draft.high:
+    comma = draft.has_comma_decimals
+    low, high = draft.comma_range if comma else (draft.low, draft.high)
+    if not low < high:
         raise InvalidArgument(
             f"the target {name!r} has no two different numbers, so it is not {kind}. Choose "
             "another column, or --target-kind categorical."
         )
-    low, high = rounded_outwards(float(draft.low), float(draft.high))
-    return NumericColumn(name, low, high) if kind == "numeric" else _counted(name, low, high)
+    low, high = rounded_outwards(float(low), float(high))
+    if kind == "count":
+        return _counted(name, low, high)
+    return NumericColumn(name, low, high, decimal="," if comma else ".")
 
 
-def _likely_kind(draft: Any) -> str:
-    if not draft.is_numeric or (not draft.fractions and len(draft.labels) <= _MAX_NUMBERED_CLASSES):
+def _likely_kind(draft: Any, name: str) -> str:
+    if draft.has_comma_decimals:
+        return "numeric"
+    counted = not draft.fractions and draft.low == 0
+    few = not draft.fractions and len(draft.labels) <= _MAX_NUMBERED_CLASSES
+    if not draft.is_numeric or (few and not (counted and named_like_counts(name))):
         return "categorical"
-    return "count" if not draft.fractions and draft.low == 0 else "numeric"
+    return "count" if counted else "numeric"
 
 
 def _marked_classes(draft: Any) -> tuple[str, ...]:
@@ -83,9 +97,12 @@ def note_on_target(draft: Any, target: Target) -> str:
     -------
     str
     """
+    note = NOTES[target.kind]
+    if isinstance(target, CategoricalColumn) and draft.is_numeric and not draft.fractions:
+        note += '\nThey are whole numbers: if they count something, kind = "count" and high.'
     marks = ", ".join(map(repr, draft.markers))
     if not marks:
-        return NOTES[target.kind]
+        return note
     if isinstance(target, CategoricalColumn) and set(draft.markers) <= set(target.categories):
         what = (
             f"{marks} is listed as a class. If it stands for a missing value, delete it: rows with "
@@ -96,7 +113,7 @@ def note_on_target(draft: Any, target: Target) -> str:
             f"{marks} is taken for a missing value, and rows with it are not used. If it is a "
             "class, list it in categories."
         )
-    return f"{NOTES[target.kind]}\n{what}"
+    return f"{note}\n{what}"
 
 
 def _labels(draft: Any, name: str, further: tuple[str, ...] = ()) -> tuple[str, ...]:

@@ -21,6 +21,8 @@ additive_settings               The settings of an additive model; None for any 
 data_size                       N = n mu / a: how much the rows can show through the noise
 public_map                      The map of a step that knows no budget
 as_frame                        Tables of any library as rows
+labels_of                       Rows as a frame, and labels as given or of the column named
+unwrapped                       Rows as scikit-learn reads them
 input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
@@ -88,7 +90,7 @@ from hushfit.estimators._feature_maps import (
 )
 from hushfit.estimators._features import LINEAR, additive_settings, data_size, public_map
 from hushfit.estimators._formula import FormulaModel
-from hushfit.estimators._frames import as_frame
+from hushfit.estimators._frames import as_frame, labels_of, unwrapped
 from hushfit.estimators._graph import PrivateGraphLogisticRegression
 from hushfit.estimators._inference import (
     INTERCEPT,
@@ -178,6 +180,7 @@ __all__ = [
     "fit_encoded",
     "fit_table",
     "input_names",
+    "labels_of",
     "mean_ndcg",
     "middle_of",
     "needs_class_counts",
@@ -192,5 +195,6 @@ __all__ = [
     "refuse_unused_settings",
     "require_feasible",
     "split_groups",
+    "unwrapped",
     "with_missing_targets",
 ]

@@ -55,6 +55,7 @@ from hushfit.estimators._linear import (
     no_cell_quoted,
     penalty_of,
     refuse_extras,
+    refusing_class_weight,
     types_of,
     validated_rows,
 )
@@ -106,6 +107,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
     scaling: Any = "unit"
     gives_probabilities: ClassVar[bool]
 
+    @refusing_class_weight
     def __init__(
         self,
         epsilon: float = 1.0,

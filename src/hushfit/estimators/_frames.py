@@ -12,8 +12,11 @@ def as_frame(X: Any) -> Any:
     """Rows that scikit-learn can read: a frame, or another object with an Arrow stream (a DuckDB
     relation, an Arrow table or reader, an ADBC result) as a frame of the library that is there.
 
-    Pandas and polars frames, arrays and matrices are returned as they are.
+    Pandas and polars frames, arrays and matrices are returned as they are; a lazy polars frame is
+    computed.
     """
+    if hasattr(X, "collect_schema") and not hasattr(X, "__arrow_c_stream__"):
+        return X.collect()
     if isinstance(X, np.ndarray) or not hasattr(X, "__arrow_c_stream__") or hasattr(X, "iloc"):
         return X
     if type(X).__module__.split(".")[0] == "polars":
@@ -44,6 +47,9 @@ class ArrowFrame:
     def __len__(self) -> int:
         return int(self.shape[0])
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.columns
+
     def __getitem__(self, names: Any) -> Any:
         if isinstance(names, str):
             return self.table.column(names).to_numpy()
@@ -53,6 +59,36 @@ class ArrowFrame:
 def unwrapped(X: Any) -> Any:
     """Rows as scikit-learn reads them and the names of their columns."""
     return X.table if isinstance(X, ArrowFrame) else X
+
+
+def refuse_dates(X: Any) -> None:
+    """Refuse columns of dates, moments and durations, which some libraries turn into numbers
+    without a word.
+    """
+    found = [str(name) for name in _dated_columns(X)]
+    if found:
+        raise InvalidArgument(
+            f"X has dates or durations, in {', '.join(map(repr, found))}. Make numbers of them "
+            "first, such as days since a public date, or encode them (DateColumn in a "
+            "SchemaEncoder of hushfit.preprocessing)."
+        )
+
+
+def _dated_columns(X: Any) -> list[Any]:
+    if isinstance(X, np.ndarray):
+        return ["the array"] if X.dtype.kind in "mM" else []
+    if hasattr(X, "column_names") and hasattr(X, "schema"):
+        import pyarrow as pa
+
+        return [field.name for field in X.schema if pa.types.is_temporal(field.type)]
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return []
+    return [name for name, kind in zip(X.columns, X.dtypes, strict=True) if _is_temporal(kind)]
+
+
+def _is_temporal(kind: Any) -> bool:
+    """Whether a type of polars or pandas is one of dates or durations."""
+    return bool(kind.is_temporal() if hasattr(kind, "is_temporal") else kind.kind in "mM")
 
 
 def labels_of(X: Any, y: Any) -> tuple[Any, Any]:

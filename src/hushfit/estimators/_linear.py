@@ -1,8 +1,9 @@
 """Shared by the linear estimators: validation, penalties by name, and units."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Protocol
+from functools import wraps
+from typing import Any, ParamSpec, Protocol
 
 import numpy as np
 from scipy.sparse import issparse
@@ -11,9 +12,12 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._frames import refuse_dates
 from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
 from hushfit.problem import Problem
+
+P = ParamSpec("P")
 
 
 def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> Penalty:
@@ -29,6 +33,7 @@ def validated_rows(
 ) -> tuple[Any, AnyArray]:
     """Rows of numbers, or of texts, and labels as arrays; no message reveals a value."""
     check_rule(estimator.nonfinite)
+    refuse_dates(X)
     with no_cell_quoted():
         X, y = validate_data(
             estimator,
@@ -64,7 +69,7 @@ def no_cell_quoted() -> Iterator[None]:
         if "convert string" in str(error):
             raise InvalidArgument(
                 "X has a value that is not a number. Encode text columns first, with categories "
-                "that are publicly known."
+                "that are publicly known (SchemaEncoder of hushfit.preprocessing)."
             ) from None
         if (refusal := refusal_of_shape(error)) is not None:
             raise refusal from None
@@ -127,6 +132,20 @@ def _refuse_class_weight(given: Mapping[str, Any]) -> None:
             "threshold='balanced', which finds rare classes as well as balanced weights do, or a "
             "number as threshold."
         )
+
+
+def refusing_class_weight(init: Callable[P, None]) -> Callable[P, None]:
+    """A constructor that says why it has no ``class_weight``, which scikit-learn's have. As a
+    parameter that is always refused it would fail scikit-learn's checks.
+    """
+
+    @wraps(init)
+    def checked(*args: P.args, **kwargs: P.kwargs) -> None:
+        _refuse_class_weight(kwargs)
+        kwargs.pop("class_weight", None)
+        init(*args, **kwargs)
+
+    return checked
 
 
 class Units(Protocol):

@@ -35,12 +35,12 @@ def check_threshold(threshold: Any, n_classes: int, gives_probabilities: bool) -
     if not is_number or not 0 < float(threshold) < 1:
         raise InvalidArgument(
             f"threshold={threshold!r} is not a threshold. Use a number between 0 and 1, "
-            "'balanced', or None."
+            "'balanced', or leave it out."
         )
     if n_classes != 2:
         raise InvalidArgument(
             f"threshold={threshold!r} is for two classes, and there are {n_classes}. Use "
-            "'balanced' or None."
+            "'balanced', or leave it out."
         )
 
 

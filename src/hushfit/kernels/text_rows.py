@@ -20,9 +20,10 @@ def last_end(text, marks, delimiter):
     spans, start, quoted = 0, 0, False
     for mark in marks:
         before = text[mark - 1]
+        ended = before in (_FEED, _RETURN)
         if quoted:
             start, quoted = mark + 1, False
-        elif mark == start or before == delimiter or before == _FEED or before == _RETURN:
+        elif mark == start or before == delimiter or ended:
             starts[spans], stops[spans] = start, mark
             spans += 1
             quoted = True

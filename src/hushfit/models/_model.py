@@ -14,6 +14,7 @@ from hushfit._version import __version__
 from hushfit.data.design import Design
 from hushfit.data.schema import OrdinalTarget, Schema, encode
 from hushfit.errors import InvalidArgument
+from hushfit.estimators import as_frame
 from hushfit.privacy import Guarantee
 
 
@@ -162,7 +163,7 @@ class Model:
 
         Parameters
         ----------
-        table : mapping of str to array, data frame, or array
+        table : mapping of str to array, data frame, table with an Arrow stream, or array
             Raw columns for a model with a schema, features otherwise.
 
         Returns
@@ -192,7 +193,7 @@ class Model:
 
         Parameters
         ----------
-        table : mapping of str to array, data frame, or array
+        table : mapping of str to array, data frame, table with an Arrow stream, or array
             Raw columns for a model with a schema, features otherwise.
 
         Returns
@@ -224,4 +225,6 @@ class Model:
         return X if self.design is None else self.design.from_encoded(X)
 
     def _features(self, table: Any) -> Any:
-        return table if self.schema is None else self.from_encoded(encode(table, self.schema)[0])
+        if self.schema is None:
+            return table
+        return self.from_encoded(encode(as_frame(table), self.schema)[0])

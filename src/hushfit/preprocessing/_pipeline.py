@@ -13,7 +13,14 @@ from sklearn.utils.metaestimators import available_if
 
 from hushfit.data import Persons
 from hushfit.errors import BudgetExceeded, InvalidArgument
-from hushfit.estimators import features_of, persons_in, split_groups
+from hushfit.estimators import (
+    as_frame,
+    features_of,
+    labels_of,
+    persons_in,
+    split_groups,
+    unwrapped,
+)
 from hushfit.preprocessing._parts import (
     fitted_with,
     guarantees_of,
@@ -141,7 +148,8 @@ def _on_features(name: str) -> Any:
     def method(self: "PrivatePipeline", X: Any, *args: Any, **params: Any) -> Any:
         fitted: Guarantee | None = self.__dict__.get("privacy_")
         column = None if fitted is None else fitted.unit.column
-        return getattr(super(PrivatePipeline, self), name)(features_of(X, column), *args, **params)
+        rows = unwrapped(features_of(as_frame(X), column))
+        return getattr(super(PrivatePipeline, self), name)(rows, *args, **params)
 
     method.__name__ = name
     method.__doc__ = f"As ``{name}`` of scikit-learn's pipeline, without the column of ids."
@@ -240,7 +248,9 @@ class PrivatePipeline(Pipeline):
         Parameters
         ----------
         X : whatever the first step takes
-        y : array of shape (n_rows,), optional
+            Also any table with an Arrow stream.
+        y : array of shape (n_rows,) or str, optional
+            A text names a column of the data frame.
         groups : array of shape (n_rows,) or str, optional
             Ids: whose row each is. Every step that spends privacy then protects persons, and so
             does the guarantee of the whole; all must have the same ``person_weight`` and
@@ -268,7 +278,9 @@ class PrivatePipeline(Pipeline):
             for name, part in self.steps
         ]
         ends = self._settle(account)
+        X, y = labels_of(X, y)
         X, persons = self._persons(X, y, groups)
+        X = unwrapped(X)
         refuse_choices_by_rows(self, X)
         head, last = self.steps[:-1], self.steps[-1][1]
         self._validate_steps()

@@ -5,7 +5,7 @@ is post-processing of one release.
 from collections.abc import Sequence
 from html import escape
 
-from hushfit.report._figures import bars_figure
+from hushfit.report._figures import bars_figure, narrow
 from hushfit.report._report_page import (
     budget_facts,
     budget_section,
@@ -149,7 +149,8 @@ def _reach(own: Sequence[Estimate]) -> dict[bool, tuple[float, float]]:
 
 
 def _kind(head: str) -> str:
-    numbers = {"estimate": "n", "from": "n", "to": "n", "noise": "n se", "interval": "plot"}
+    beside = dict.fromkeys(("from", "to", "noise"), "n aside")
+    numbers = {"estimate": "n", "interval": "plot", **beside}
     return f' class="{numbers[head]}"' if head in numbers else ""
 
 
@@ -164,9 +165,10 @@ def _row(one: Estimate, grouped: bool, reach: tuple[float, float]) -> str:
         f'<i class="point" style="left:{at:.2f}%"></i></span>'
     )
     group = f"<td>{escape(one.group or '')}</td>" if grouped else ""
+    ends = number_text(one.low), number_text(one.high)
     return (
         f'<tr><td class="name">{escape(one.name)}</td>{group}<td class="plot">{track}</td>'
-        f'<td class="n">{number_text(one.value)}</td><td class="n">{number_text(one.low)}</td>'
-        f'<td class="n">{number_text(one.high)}</td>'
-        f'<td class="n se">{error_text(one.noise_error)}</td></tr>'
+        f'<td class="n">{number_text(one.value)}{narrow(" to ".join(ends))}</td>'
+        f'<td class="n aside">{ends[0]}</td><td class="n aside">{ends[1]}</td>'
+        f'<td class="n aside">{error_text(one.noise_error)}</td></tr>'
     )

@@ -116,8 +116,9 @@ def evaluator_points(
             "retention",
             "Data retention and access",
             "hushfit keeps no rows: encoded rows are in memory or in an unnamed temporary file, "
-            "which end with the process, and the model has none. How long the table itself is "
-            "kept, and who may read it, has to be stated by its owner.",
+            "which end with the process, and the model has none. Only `hushfit fit --cache` leaves "
+            "packed rows, in a folder that its user names. How long these and the table itself are "
+            "kept, and who may read them, has to be stated by the owner.",
             open=True,
         ),
         Point("assumed_public", "Assumed public", "; ".join(g.public) or "Nothing but the sizes."),
@@ -151,21 +152,24 @@ def _parameters(g: Guarantee) -> str:
 
 
 def _unit(g: Guarantee) -> str:
-    protected = (
-        "labels only, FEATURES ARE NOT PROTECTED" if labels_only(g.relation) else "all of it"
-    )
+    if labels_only(g.relation):
+        protected = "labels only, FEATURES ARE NOT PROTECTED"
+    else:
+        protected = f"all of their {g.unit.record}s" if g.unit.is_person else "all of it"
     return f"{g.unit.in_words} ({protected}); adjacency: {g.relation}."
 
 
 def _total(model: Model | RankingModel, total: AccountTotal | None) -> Point:
     key, title = "total_budget", "All releases from this data set"
     if total is not None:
+        several = total.payments != 1
+        counted = f"{total.payments} payment{'s' if several else ''} on {total.dataset!r}"
         return Point(
             key,
             title,
-            f"{total.payments} payments on {total.dataset!r} compose to epsilon = "
-            f"{total.epsilon:.4g} at delta = {total.delta:.3g}, of a budget of "
-            f"{total.budget:.4g}. This model is one of them.",
+            f"{counted} {'compose' if several else 'composes'} to epsilon = {total.epsilon:.4g} at "
+            f"delta = {total.delta:.3g}, of a budget of {total.budget:.4g}. This model is "
+            f"{'one of them' if several else 'the only one'}.",
         )
     why = (
         "The model was fitted without a ledger, so nothing is known about other releases from "

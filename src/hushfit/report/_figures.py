@@ -3,6 +3,7 @@ has a text description.
 """
 
 import math
+import re
 import zlib
 from collections.abc import Sequence
 from html import escape
@@ -179,10 +180,11 @@ def shape_figure(
         for v in (reach, 0.0, -reach)
     ).replace(">+0<", ">0<")
     places = (0.0, last / 2, float(last))
+    shown = ends if len("".join(ends)) < 24 else (ends[0], "", ends[2])  # no room for three dates
     ticks = "".join(
         f'<text class="soft" x="{x(k):.1f}" y="{height - 6}" text-anchor="{anchor}">'
         f"{escape(text)}</text>"
-        for k, text, anchor in zip(places, ends, ("start", "middle", "end"), strict=True)
+        for k, text, anchor in zip(places, shown, ("start", "middle", "end"), strict=True)
     )
     parts = [
         f'<path class="{"curve" if seen[k] and seen[k + 1] else "even"}" '
@@ -254,6 +256,11 @@ def _rounded_up(value: float) -> float:
     return math.ceil(value / step) * step
 
 
+def narrow(text: str) -> str:
+    """What narrow screens show under a number, in place of a column of its own."""
+    return f'<small class="narrow">{text}</small>' if text else ""
+
+
 def forest_row(name: str, value: float, error: float | None, reach: float) -> str:
     """One coefficient: its position on the scale from -reach to reach, and two standard errors to
     each side.
@@ -261,6 +268,8 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
     margin = 2 * (error or 0.0)
     clear = abs(value) > margin
     ratio = abs(value) / error if error else math.inf
+    digits = _digits(reach)
+    beside = "" if error is None else f"± {error:,.{digits}f}"
     label = f"{value:.3g}" + (f", plus or minus {margin:.3g}" if error else "")
     start, stop = _share(value - margin, reach), _share(value + margin, reach)
     track = (
@@ -271,10 +280,13 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
     )
     cells = [
         f'<td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
-        f'<td class="n">{value:+.3f}</td>',
-        f'<td class="n se">{f"{error:.3f}" if error is not None else "–"}</td>',
-        f'<td class="n ratio">{f"{ratio:.1f}" if error else "–"}</td>',
+        f'<td class="n">{value:+,.{digits}f}{narrow(beside)}</td>',
     ]
+    if error is not None:
+        cells += [
+            f'<td class="n aside">{error:,.{digits}f}</td>',
+            f'<td class="n aside">{f"{ratio:.1f}" if error else "–"}</td>',
+        ]
     data = (
         f'data-name="{escape(name)}" data-value="{value!r}" data-size="{abs(value)!r}" '
         f'data-se="{error or 0.0!r}"'
@@ -303,8 +315,8 @@ def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) ->
     )
     return (
         f'<tr {data}><td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
-        f'<td class="n">{line.coef:+.3g}</td><td class="n se">{texts[0]}</td>'
-        f'<td class="n ratio">{texts[1]}</td></tr>'
+        f'<td class="n">{line.coef:+.3g}{narrow(texts[0])}</td><td class="n aside">{texts[0]}</td>'
+        f'<td class="n aside">{texts[1]}</td></tr>'
     )
 
 
@@ -321,9 +333,10 @@ def forest_table(
         f'data-key="{key}">{text}</button></th>'
         for key, text, extra in columns
     ]
+    end = float(f"{reach:.2g}")
     marks = (
-        f"<span>{-reach:.2g}</span><span style='left:50%'>0</span><span "
-        f"style='left:100%'>{reach:.2g}</span>"
+        f"<span>{_tick(-end)}</span><span style='left:50%'>0</span><span "
+        f"style='left:100%'>{_tick(end)}</span>"
     )
     plot = (
         f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
@@ -340,7 +353,14 @@ def forest_table(
 
 
 def _breakable(name: str) -> str:
-    return escape(name).replace("=", "=<wbr>")
+    """A name that may be broken after its signs."""
+    return "<wbr>".join(escape(part) for part in re.split(r"(?<=[=_#/.-])", name))
+
+
+def _digits(reach: float) -> int:
+    """Decimals of numbers up to a reach: about three significant digits."""
+    size = math.floor(math.log10(reach))
+    return max(3 - size, 0) if size >= 0 else 2 - size
 
 
 def _share(value: float, reach: float) -> float:

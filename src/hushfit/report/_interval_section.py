@@ -64,8 +64,8 @@ def _forest(model: Model, found: Inference) -> str:
     columns = [
         ("name", "column", ""),
         ("value", "coef", " n"),
-        ("se", f"interval of {LEVEL:.0%}", " n se"),
-        ("ratio", _RATIOS.get(found.link, "P"), " n ratio"),
+        ("se", f"interval of {LEVEL:.0%}", " n aside"),
+        ("ratio", _RATIOS.get(found.link, "P"), " n aside"),
     ]
     return forest_table(_direction(model), columns, rows, reach, "")
 
@@ -123,5 +123,9 @@ def _texts(line: Line, link: str) -> tuple[str, str]:
     interval = f"{line.low:.3g} to {line.high:.3g}" if line.std_err else "none"
     return (
         interval,
-        f"{math.exp(min(line.coef, 700)):.3g}" if link in _RATIOS else f"{line.pvalue:.2g}",
+        f"{math.exp(min(line.coef, 700)):.3g}" if link in _RATIOS else _test(line.pvalue),
     )
+
+
+def _test(pvalue: float) -> str:
+    return f"{pvalue:.2g}" if pvalue >= 1e-4 else "&lt; 0.0001"

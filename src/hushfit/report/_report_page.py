@@ -3,7 +3,7 @@ rows that were held out.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -48,8 +48,6 @@ _KINDS = {
     "PrivatePoissonRegressor": "Poisson regression",
 }
 _OTHER = f"={OTHER}"
-# Without standard errors, a weight below this share of the largest one carries little.
-_LITTLE = 0.02
 
 
 def report_page(
@@ -423,7 +421,9 @@ def _short(value: float) -> str:
     """A number in a few characters."""
     if abs(value) >= 1e6 or (value != 0 and abs(value) < 1e-3):
         return f"{value:.2g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    if abs(value) >= 1000:
+        return f"{value:,.0f}" if abs(value) >= 1e4 else f"{value:.0f}"  # years have no comma
+    return f"{value:.3g}"
 
 
 def _shown_weights(model: Model) -> list[int]:
@@ -452,7 +452,7 @@ def _coefficients(model: Model) -> str:
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
-        "(usually good to a factor of two). A hollow dot means that zero is within two standard "
+        f"({_quality_of_errors(model)}). A hollow dot means that zero is within two standard "
         "errors. Sampling error is not included."
         if model.standard_error is not None
         else _without_errors(model)
@@ -464,6 +464,13 @@ def _coefficients(model: Model) -> str:
         f"<p>{how}</p><p class='note'>{scale}</p>{''.join(tables)}",
         long=True,
     )
+
+
+def _quality_of_errors(model: Model) -> str:
+    """How good standard errors by replays are, as measured."""
+    if len(model.classes) > 2:
+        return "of several classes often several times too large, rarely too small"
+    return "usually good to a factor of two"
 
 
 def _without_errors(model: Model) -> str:
@@ -521,10 +528,9 @@ def _order(values: Any, errors: Any) -> Any:
     return np.argsort(-ratios, kind="stable")
 
 
-def _carries_nothing(name: str, value: float, error: float | None, largest: float) -> bool:
-    """Whether the weight of unlisted labels cannot be told from zero, or is tiny."""
-    least = _LITTLE * largest if error is None else 2 * error
-    return name.endswith(_OTHER) and abs(value) <= least
+def _carries_nothing(name: str, value: float, error: float | None) -> bool:
+    """Whether it is of unlisted labels and cannot be told from zero, as far as is known."""
+    return name.endswith(_OTHER) and (error is None or abs(value) <= 2 * error)
 
 
 def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
@@ -535,24 +541,22 @@ def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
     folded: list[str] = []
     for j in _order(values, errors):
         error = None if errors is None else float(errors[j])
-        empty = _carries_nothing(names[j], float(values[j]), error, largest)
+        empty = _carries_nothing(names[j], float(values[j]), error)
         (folded if empty else rows).append(forest_row(names[j], float(values[j]), error, reach))
-    columns = [
-        ("name", "feature", ""),
-        ("value", "weight", " n"),
-        ("se", "std. error", " n se"),
-        ("ratio", "ratio", " n ratio"),
-    ]
-    return forest_table(title, columns, rows, reach, _folded(folded))
+    columns = [("name", "feature", ""), ("value", "weight", " n")]
+    if errors is not None:
+        columns += [("se", "std. error", " n aside"), ("ratio", "ratio", " n aside")]
+    return forest_table(title, columns, rows, reach, _folded(folded, errors is not None))
 
 
-def _folded(rows: list[str]) -> str:
-    """Weights of unlisted labels that carry nothing, out of sight."""
+def _folded(rows: list[str], tested: bool) -> str:
+    """Weights of unlisted labels that carry nothing, as far as is known, out of sight."""
     if not rows:
         return ""
     many = f"{len(rows)} weights" if len(rows) > 1 else "1 weight"
+    what = " that carry nothing" if tested else ""
     return (
-        f"<details><summary>{many} of unlisted labels ({escape(OTHER)}) that carry nothing"
+        f"<details><summary>{many} of unlisted labels ({escape(OTHER)}){what}"
         f'</summary><table class="folded"><tbody>{"".join(rows)}</tbody></table></details>'
     )
 
@@ -560,7 +564,7 @@ def _folded(rows: list[str]) -> str:
 def points_section(points: Sequence[Point]) -> str:
     """What an evaluator must be told."""
     rows = "".join(
-        f"<dt>{escape(point.title)}</dt><dd>{escape(point.answer)}"
+        f"<dt>{escape(point.title)}</dt><dd>{_with_code(point.answer)}"
         f"{' <b>To be stated by the owner of the data.</b>' if point.open else ''}</dd>"
         for point in points
     )
@@ -571,6 +575,12 @@ def points_section(points: Sequence[Point]) -> str:
     return section(
         "evaluator", "For an evaluator", f'{intro}<dl class="papers points">{rows}</dl>', long=True
     )
+
+
+def _with_code(text: str) -> str:
+    """Text in which what stands between backticks is code."""
+    parts = escape(text).split("`")
+    return "".join(f"<code>{part}</code>" if k % 2 else part for k, part in enumerate(parts))
 
 
 def _evaluation(e: AnyEvaluation) -> str:
@@ -612,23 +622,29 @@ def _evaluation(e: AnyEvaluation) -> str:
 
 def _by_class(confusion: Confusion) -> str:
     """Recall and precision of each class, and which was taken for which."""
-    heads = "".join(f'<th class="n">{escape(label)}</th>' for label in confusion.classes)
-    rows = ""
+    rows = matrix = ""
     for score, counts in zip(confusion.by_class, confusion.counts, strict=True):
+        name = f'<tr><td class="name">{escape(score.label)}</td>'
         shares = (
             "–" if share is None else f"{share:.1%}" for share in (score.recall, score.precision)
         )
-        cells = "".join(f'<td class="n">{text}</td>' for text in shares)
-        cells += "".join(f'<td class="n">{count:,.0f}</td>' for count in counts)
-        rows += f'<tr><td class="name">{escape(score.label)}</td>{cells}</tr>'
+        rows += f"{name}{_number_cells([f'{score.rows:,.0f}', *shares])}</tr>"
+        matrix += f"{name}{_number_cells(f'{count:,.0f}' for count in counts)}</tr>"
+    head = "".join(f'<th class="n">{text}</th>' for text in ("rows", "recall", "precision"))
+    taken = "".join(f'<th class="n">{escape(label)}</th>' for label in confusion.classes)
     return (
         "<h3>By class</h3><p class='note'>Recall is the share of the rows of a class that were "
-        "recognised, precision the share of right ones among those taken for it. The other columns "
-        "count rows by what they were taken for.</p>"
-        '<div class="scroll" tabindex="0" role="region" aria-label="By class"><table><thead><tr>'
-        f'<th>class</th><th class="n">recall</th><th class="n">precision</th>{heads}</tr></thead>'
-        f"<tbody>{rows}</tbody></table></div>"
+        "recognised, precision the share of right ones among those taken for it.</p>"
+        f"<table><thead><tr><th>class</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        "<h3>Which class was taken for which</h3>"
+        '<div class="scroll" tabindex="0" role="region" aria-label="Which class was taken for '
+        f'which"><table class="matrix"><thead><tr><th>true \\ predicted</th>{taken}</tr></thead>'
+        f"<tbody>{matrix}</tbody></table></div>"
     )
+
+
+def _number_cells(texts: Iterable[str]) -> str:
+    return "".join(f'<td class="n">{text}</td>' for text in texts)
 
 
 def _public(model: Model) -> str:

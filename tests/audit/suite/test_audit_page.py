@@ -35,7 +35,10 @@ def small_audit(mu=1.0):
 
 def test_the_page_needs_nothing_and_shows_three_pictures():
     page = audit_page(small_audit())
-    assert page.count("<svg") == 3
+    assert page.count("<svg") == 2
+    assert (
+        'class="levels" role="img" aria-label="claimed: epsilon 4; no assumption: epsilon' in page
+    )
     assert "forbidden" in page
     assert not re.search(r'(src|href)="(?!data:|#)', page)
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "").replace("http-equiv", "")

@@ -85,7 +85,7 @@ def _pictures(audit: Audit) -> str:
         "</figcaption></figure>"
     )
     bars = (
-        f'<figure class="wide">{_bars(audit)}<figcaption>'
+        f"<figure>{_bars(audit)}<figcaption>"
         "Lower bounds on epsilon. The first makes no "
         "assumption. The second assumes the claimed distribution of the noise and bounds its "
         "size.</figcaption></figure>"
@@ -181,17 +181,14 @@ def _bars(audit: Audit) -> str:
     ]
     if audit.bound.family is not None:
         bars.append(("noise distribution as claimed", audit.bound.family, "assumed"))
-    widest = 1.1 * max(value for _, value, _ in bars) or 1.0
-    parts = []
-    for k, (name, value, css) in enumerate(bars):
-        y, width = 12 + 34 * k, 470 * value / widest
-        parts.append(f'<text x="0" y="{y + 15}">{escape(name)}</text>')
-        parts.append(
-            f'<rect class="{css}" x="190" y="{y}" width="{max(width, 1):.1f}" height="22" rx="4"/>'
-        )
-        parts.append(f'<text class="strong" x="{196 + width:.1f}" y="{y + 15}">{value:.3g}</text>')
+    widest = 1.15 * max(value for _, value, _ in bars) or 1.0  # room for the number
     words = "; ".join(f"{name}: epsilon {value:.3g}" for name, value, _ in bars)
-    return _svg(730, 12 + 34 * len(bars), "Claimed and measured epsilon", words, parts)
+    rows = "".join(
+        f'<span>{escape(name)}</span><span><i class="{css}" style="width:{100 * value / widest:.1f}'
+        f'%"></i><b>{value:.3g}</b></span>'
+        for name, value, css in bars
+    )
+    return f'<div class="levels" role="img" aria-label="{escape(words)}">{rows}</div>'
 
 
 def _numbers(audit: Audit) -> str:
@@ -201,16 +198,15 @@ def _numbers(audit: Audit) -> str:
         side = "at least" if event.above else "below"
         rows.append(
             f"<tr><td>score {side} {event.threshold:.3g}</td>"
-            f'<td class="n">{event.hits} / {event.hit_trials}</td><td class="n">≥ '
-            f"{event.at_least(level):.4f}</td>"
-            f'<td class="n">{event.alarms} / {event.alarm_trials}</td><td class="n">≤ '
-            f"{event.at_most(level):.5f}</td>"
+            f"{_counted(event.hits, event.hit_trials, f'≥ {event.at_least(level):.4f}')}"
+            f"{_counted(event.alarms, event.alarm_trials, f'≤ {event.at_most(level):.5f}')}"
             f'<td class="n">{event.p_value(audit.claim.curve):.2g}</td></tr>'
         )
     head = (
-        '<tr><th>event</th><th class="n">detections</th><th class="n">true rate</th><th '
+        '<tr><th>event</th><th class="n">detections</th><th class="n aside">true rate</th><th '
         'class="n">false alarms</th>'
-        '<th class="n">true rate</th><th class="n">p under the claim</th></tr>'
+        '<th class="n aside">true rate</th><th class="n">p<span class="aside"> under the claim'
+        "</span></th></tr>"
     )
     intro = (
         "<p>Four events were chosen on a quarter of the trials and counted on the rest. All "
@@ -224,6 +220,14 @@ def _numbers(audit: Audit) -> str:
     )
     canary = f"<p>The two tables: {escape(audit.canary)}.</p>" if audit.canary else ""
     return _section("numbers", "The counts", canary + intro + table)
+
+
+def _counted(found: int, trials: int, rate: str) -> str:
+    """A count with the bound of its rate: in a column of its own, or under it on narrow screens."""
+    return (
+        f'<td class="n">{found} / {trials}<small class="narrow">{rate}</small></td>'
+        f'<td class="n aside">{rate}</td>'
+    )
 
 
 def _reading(audit: Audit) -> str:

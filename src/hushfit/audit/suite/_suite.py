@@ -468,8 +468,8 @@ def explain(model: Model | RankingModel) -> Explanation:
         summary = "The model has no guarantee (epsilon is infinite), so there is nothing to audit."
     elif not lines:
         summary = (
-            "No attack is stored for this combination of releases. Its queries have the proofs and "
-            "checks listed below."
+            "No attack is stored for this combination of releases. Its queries have proofs and "
+            "checks, which `hushfit audit MODEL` lists."
         )
     else:
         own = [line for line in lines if line["relation"] == str(guarantee.relation)]
