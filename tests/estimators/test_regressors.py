@@ -6,6 +6,7 @@ import warnings
 from contextlib import nullcontext
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from scipy.optimize import minimize
@@ -316,6 +317,8 @@ def test_a_target_that_is_not_finite_follows_a_public_rule(model):
     )
     thin = fitted(model, sparse.csr_array(X), holed)
     np.testing.assert_allclose(thin.coef_, fitted(model, X, holed).coef_, rtol=1e-6)
+    of_pandas = pd.Series(holed, dtype=object).where(~np.isnan(holed), pd.NA)
+    np.testing.assert_array_equal(fitted(model, X, of_pandas).coef_, fitted(model, X, holed).coef_)
     with pytest.raises(ValueError, match="NaN"):
         fitted(clone(model).set_params(nonfinite="raise"), X, holed)
 

@@ -608,7 +608,8 @@ def with_missing_targets(y: Any, check: Callable[..., tuple[Any, Vector]]) -> tu
 def _numbers(y: Any) -> Vector | None:
     """Targets as floats; None if they are no real numbers, which scikit-learn refuses."""
     try:
-        given = np.asarray(y)
+        # The missing value of pandas is no float.
+        given = np.asarray(y.where(y.notna(), np.nan) if hasattr(y, "notna") else y)
         return None if given.dtype.kind == "c" else given.astype(np.float64, copy=False)
     except (TypeError, ValueError, OverflowError):
         return None
