@@ -38,6 +38,7 @@ def test_a_reader_of_csv_gets_the_cells_back():
 def test_no_quotation_marks_where_none_are_needed():
     columns = [_texts(["yes", "no", "yes"], str), _numbers(np.array([0.25, 0.5, 1e-10]))]
     assert _as_csv(columns) == "yes,0.25\nno,0.5\nyes,1e-10\n"
+    assert _as_csv([_texts(["a,b", "c"], str), columns[1][:2]]) == '"a,b",0.25\nc,0.5\n'
 
 
 def test_every_different_label_is_made_safe():

@@ -166,19 +166,26 @@ def _header_line(names: Iterable[str]) -> str:
 
 
 def _as_csv(columns: Sequence[Any]) -> str:
-    """Rows of CSV, with quotation marks in a batch in which some cell needs them."""
+    """Rows of CSV, with quotation marks around the cells that need them."""
     import pyarrow as pa
     import pyarrow.compute as pc
-    import pyarrow.csv
 
-    texts = [cells for cells in columns if pa.types.is_string(cells.type)]
-    marked = any(pc.any(pc.match_substring_regex(cells, _STRUCTURAL)).as_py() for cells in texts)
-    options = pa.csv.WriteOptions(
-        include_header=False, quoting_style="needed" if marked else "none"
-    )
-    file = pa.BufferOutputStream()
-    pa.csv.write_csv(pa.table(columns, list(map(str, range(len(columns))))), file, options)
-    return str(file.getvalue().to_pybytes(), "utf-8")
+    cells = [
+        _quoted(column) if pa.types.is_string(column.type) else column.cast(pa.string())
+        for column in columns
+    ]
+    lines = pc.binary_join_element_wise(*cells, ",").to_pylist()
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _quoted(texts: Any) -> Any:
+    import pyarrow.compute as pc
+
+    marked = pc.match_substring_regex(texts, _STRUCTURAL)
+    if not pc.any(marked).as_py():
+        return texts
+    inside = pc.replace_substring(texts, '"', '""')
+    return pc.if_else(marked, pc.binary_join_element_wise('"', inside, '"', ""), texts)
 
 
 def _numbers(values: AnyArray) -> Any:
