@@ -587,7 +587,9 @@ TARGETS: dict[str, Target] = {
     "bls": Target(DPBLS(steps=2, rate=0.5, candidates=4, first_step=1.0), _LINE, 0.5, note=_GATES),
     "bls, all rows": Target(DPBLS("gd", steps=2, candidates=4, first_step=1.0), _LINE, repeats=2),
     "dp-agd": Target(DPAGD(steps=2, candidates=4, choice_share=0.1), _LINE, repeats=3),
-    "priv-gene": Target(PrivGene(generations=1, children=32), _LINE, goal=0.4, note=_CHOICES),
+    "priv-gene": Target(
+        PrivGene(generations=1, children=32), _LINE, goal=0.5, note=_CHOICES, repeats=4
+    ),
     f"whitened-gd, {_OF_PERSON}": Target(
         WhitenedGradientDescent(steps=4), _PERSON, ridge=1e-3, repeats=2
     ),
