@@ -20,6 +20,9 @@ from hushfit.solvers.regression._metrics import Coordinates
 # which all of the variance of the targets is explained.
 _POWERS = (0.0, 0.5, 1.0)
 _SCALES = np.geomspace(1e-3, 1.0, 14)
+# Beforehand the *deviation* of what the weights explain is uniform. Scales are even in their
+# logarithm, so each weighs in by its square root. Logarithms of these weights, for every prior.
+_BEFOREHAND = 0.5 * np.repeat(np.log(_SCALES), len(_POWERS))
 _LEAST_SIGNAL = 1e-4
 # Share of clipped records: this many times the noise over the length of a record, within limits.
 _CLIPPED_PER_NOISE, _FEWEST_CLIPPED, _MOST_CLIPPED = 2.0, 0.005, 0.4
@@ -167,7 +170,7 @@ class Rounds:
     def _estimate(self, free: Vector, noise: Vector, residual: float) -> Estimate:
         priors = self._priors
         spread = priors + noise
-        fit = -0.5 * np.sum(np.log(spread) + free**2 / spread, axis=1)
+        fit = _BEFOREHAND - 0.5 * np.sum(np.log(spread) + free**2 / spread, axis=1)
         weights = np.exp(fit - fit.max())
         kept = (weights / weights.sum()) @ (priors / spread)
         return Estimate(self.start, free, noise, kept, residual)
