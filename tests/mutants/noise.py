@@ -66,9 +66,9 @@ def slots_taken_whole():
     """Heights are not compared with the density: a staircase above it is drawn from."""
 
     def cut(fine, odd):
-        slots = gaussian.slots_for(fine, odd)
-        cells = np.where(slots.cells == ~(len(slots.firsts) - 1), slots.cells, slots.cells ^ -1)
-        return slots._replace(cells=np.where(slots.cells < 0, cells, slots.cells))
+        cells, firsts = gaussian.slots_for(fine, odd)
+        in_cells = np.arange(len(cells)) < firsts[-1]
+        return gaussian.Slots(np.where(in_cells & (cells < 0), ~cells, cells), firsts)
 
     return swapped(samplers, slots_for=cut)
 

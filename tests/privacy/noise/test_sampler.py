@@ -1,7 +1,7 @@
 """Exact noise: distribution, independence, freshness, and no effect of buffering.
 
-False alarms: every statistical check below rejects at level 1e-6 (``LEVEL``). There are 51 of them,
-so the whole file fails by chance with probability about 5e-5, and below 1e-4 including the
+False alarms: every statistical check below rejects at level 1e-6 (``LEVEL``). There are 59 of them,
+so the whole file fails by chance with probability about 6e-5, and below 1e-4 including the
 large-sample approximations of the p-values. The secure sampler cannot be seeded, so these are real
 probabilities and nothing is fixed to hide them.
 """
