@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from hushfit.kernels import gaussian
 from hushfit.privacy.noise import _sampler as samplers
 from hushfit.release import mechanism
 from hushfit.release.mechanisms import _batches as batches
@@ -59,6 +60,17 @@ def seed_in_every_call():
         ).astype(np.int64)
 
     return swapped(samplers.SeededSampler, gaussian=gaussian)
+
+
+def slots_taken_whole():
+    """Heights are not compared with the density: a staircase above it is drawn from."""
+
+    def cut(fine, odd):
+        cells, firsts = gaussian.slots_for(fine, odd)
+        in_cells = np.arange(len(cells)) < firsts[-1]
+        return gaussian.Slots(np.where(in_cells & (cells < 0), ~cells, cells), firsts)
+
+    return swapped(samplers, slots_for=cut)
 
 
 def folded_laplace():
@@ -233,6 +245,13 @@ NOISE = (
         "Noise is clipped at three standard deviations, so that more distant answers reveal the "
         "table.",
         no_tails,
+        ("sampler, secure",),
+    ),
+    Mutant(
+        "slots taken whole",
+        _SAMPLER,
+        "Proposals in slots that the density cuts are accepted without a comparison.",
+        slots_taken_whole,
         ("sampler, secure",),
     ),
     Mutant(

@@ -56,3 +56,48 @@ def copy_windows(memory, sizes, strides, matrices):
                             for t in range(run):
                                 found[t] = given[t * s6]
                         at += run
+
+
+@compiled(**_STRICT)
+def _larger(value, best):
+    return (value > best) | (value != value)
+
+
+@compiled(**_STRICT)
+def pool_maxima(images, maxima, places):
+    """Largest number of each window of two by two numbers, side by side, and its place in the
+    window: the first of equal ones, and the last that is no number.
+
+    Arrays are of shape (rows, height, width, channels).
+    """
+    channels = images.shape[3]
+    for i in range(maxima.shape[0]):
+        for y in range(maxima.shape[1]):
+            above, below = images[i, 2 * y], images[i, 2 * y + 1]
+            for x in range(maxima.shape[2]):
+                for c in range(channels):
+                    best, place = above[2 * x, c], 0
+                    value = above[2 * x + 1, c]
+                    larger = _larger(value, best)
+                    best, place = value if larger else best, 1 if larger else place
+                    value = below[2 * x, c]
+                    larger = _larger(value, best)
+                    best, place = value if larger else best, 2 if larger else place
+                    value = below[2 * x + 1, c]
+                    larger = _larger(value, best)
+                    maxima[i, y, x, c] = value if larger else best
+                    places[i, y, x, c] = 3 if larger else place
+
+
+@compiled(**_STRICT)
+def unpool(slopes, places, found):
+    """Slopes of the numbers that `pool_maxima` chose, and zeros for the others in its windows."""
+    for i in range(slopes.shape[0]):
+        for y in range(slopes.shape[1]):
+            lines = found[i, 2 * y : 2 * y + 2]
+            lines[:] = 0
+            for x in range(slopes.shape[2]):
+                for c in range(slopes.shape[3]):
+                    place = np.uint64(places[i, y, x, c])
+                    column = np.uint64(2 * x) + (place & np.uint64(1))
+                    lines[place >> np.uint64(1), column, np.uint64(c)] = slopes[i, y, x, c]

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from hushfit.kernels.networks import copy_windows
 from hushfit.torch._module_loss import ModuleLoss
 from hushfit.torch._parts import Lookup, Outer, Part, Whole
+from hushfit.torch._pooling import compiled_pooling
 
 # Examples whose gradients `vmap` writes out at once.
 VMAP_ROWS = 32
@@ -239,7 +240,7 @@ class BookKeeping:
             # Gradients are wanted of outputs of layers, not of parameters.
             for parameter in trained:
                 parameter.requires_grad_(False)
-            with torch.enable_grad():
+            with torch.enable_grad(), compiled_pooling(self.model.module):
                 losses = self.model.losses(x, y)
                 if sorted(map(id, layers)) != sorted(id(layer) for layer, _, _ in kept):
                     raise NotBookKept("a layer that is not called exactly once")

@@ -14,6 +14,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, labels_only, no_proof_for_labels
 from hushfit.torch._engines import VMAP_ROWS, Engine
 from hushfit.torch._module_loss import ModuleLoss, per_example
+from hushfit.torch._pooling import pool_first
 from hushfit.torch._validation import RecordShape, engine_for, sums_repeat
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -148,6 +149,7 @@ class Network:
 
 def _working_copy(module: nn.Module, device: torch.device) -> nn.Module:
     copied = copy.deepcopy(module).to(device)
+    pool_first(copied)
     # Convolutions and pooling are faster with the channels next to each other in memory.
     if any(isinstance(layer, nn.Conv2d) for layer in copied.modules()):
         return copied.to(memory_format=torch.channels_last)

@@ -1,7 +1,7 @@
 """Exact noise: distribution, independence, freshness, and no effect of buffering.
 
-False alarms: every statistical check below rejects at level 1e-6 (``LEVEL``). There are 51 of them,
-so the whole file fails by chance with probability about 5e-5, and below 1e-4 including the
+False alarms: every statistical check below rejects at level 1e-6 (``LEVEL``). There are 59 of them,
+so the whole file fails by chance with probability about 6e-5, and below 1e-4 including the
 large-sample approximations of the p-values. The secure sampler cannot be seeded, so these are real
 probabilities and nothing is fixed to hide them.
 """
@@ -11,6 +11,7 @@ import decimal
 import hashlib
 import io
 import math
+import multiprocessing
 import os
 import pickle
 import re
@@ -24,8 +25,8 @@ from scipy import stats
 from scipy.special import logsumexp
 
 from hushfit.errors import InvalidArgument
-from hushfit.kernels import noise
-from hushfit.privacy.noise import _sampler
+from hushfit.kernels import gaussian, noise
+from hushfit.privacy.noise import _exact_gaussian, _sampler
 from hushfit.privacy.noise._exact_gaussian import exact_gaussian
 from hushfit.privacy.noise._sampler import (
     DiscreteNoise,
@@ -102,7 +103,7 @@ def run_python(code, **environment):
 
 
 @pytest.mark.parametrize(("sampler", "size"), EXACT, ids=EXACT_IDS)
-@pytest.mark.parametrize("log2_variance", range(9))
+@pytest.mark.parametrize("log2_variance", [*range(9), 11, 12, 13, 14])
 def test_gaussian_has_the_exact_law(sampler, size, log2_variance):
     assert p_value(sampler.gaussian(log2_variance, size), gaussian_pmf(log2_variance)) > LEVEL
 
@@ -188,144 +189,225 @@ def exp_minus(x, digits=200):
     return Fraction(1 << 2 * digits, total)
 
 
-def share_of(V, odd):
-    """Probability, in 64ths, of proposing V widths."""
-    return Fraction(noise.PROPOSAL_WEIGHTS[odd][V]) if V < 3 else Fraction(1, 2 ** (V - 2))
-
-
 @pytest.mark.parametrize("log2_variance", range(63))
-def test_share_times_chance_is_the_weight_of_the_gaussian(log2_variance):
+def test_weights_are_those_of_the_gaussian(log2_variance):
     k, odd = (log2_variance + 1) // 2, log2_variance % 2
     for V in (0, 1, 2, 3, 5):
         for U in {0, 1 % 2**k, 2**k // 3, 2**k - 1}:
-            acceptance = Fraction(noise.acceptance_in_units(V, U, k, odd, 120), 2**120)
-            weight = exp_minus(Fraction((V * 2**k + U) ** 2, 2 * 2**log2_variance))
-            assert abs(
-                share_of(V, odd) * acceptance - noise.PROPOSAL_WEIGHTS[odd][0] * weight
-            ) < Fraction(64, 2**120)
+            y = V * 2**k + U
+            for factor in (1, Fraction(7, 3)):
+                weight = Fraction(gaussian.weight_in_units(factor, y, k, odd, 120), 2**120)
+                wanted = factor * exp_minus(Fraction(y**2, 2 * 2**log2_variance))
+                assert abs(weight - wanted) < Fraction(2, 2**120)
+
+
+def weight_of(x, odd):
+    """The density at x widths, relative to that at zero."""
+    return exp_minus(x**2 if odd else x**2 / 2)
 
 
 @pytest.mark.parametrize("odd", [0, 1])
-def test_widths_are_proposed_by_their_shares_and_no_chance_exceeds_one(odd):
-    assert np.bincount(noise.WIDTHS[odd]).tolist() == [*noise.PROPOSAL_WEIGHTS[odd], 1]
-    assert len(noise.WIDTHS[odd]) == 64
-    assert all(noise.acceptance_in_units(V, 0, 0, odd, 40) <= 2**40 for V in range(100))
+@pytest.mark.parametrize("fine", range(gaussian.MAX_FINE + 1))
+def test_slots_cover_the_density_and_those_taken_whole_lie_below_it(fine, odd):
+    """All ranks from zero to a top above the density, for each cell: what a slot lets through is
+    then the density itself, wherever it is cut.
+    """
+    slots, widths = gaussian.slots_for(fine, odd), gaussian.CELL_WIDTHS[odd]
+    cells, count = slots.cells.tolist(), widths << fine
+    assert len(cells) == 2**gaussian.SLOT_BITS
+    assert len(slots.firsts) == count + 1
+    ends = [weight_of(Fraction(i, 2**fine), odd) for i in range(count + 1)]
+    for cell in range(count):
+        column = cells[slots.firsts[cell] : slots.firsts[cell + 1]]
+        whole = column.count(cell)
+        assert column == [cell] * whole + [~cell] * (len(column) - whole)
+        assert len(column) >= slots.height * ends[cell] > len(column) - 1
+        assert whole <= slots.height * ends[cell + 1] < whole + 1
+    assert cells[slots.firsts[count] :] == [~count] * slots.beyond
+    for run in range(100):
+        share = Fraction(slots.beyond, 2 ** (run + 1))
+        chance = (slots.height << fine) * weight_of(Fraction(widths + run), odd) / share
+        assert chance <= 1
+        assert widths + run < gaussian._MAX_WIDTHS or chance < Fraction(1, 2**30)
 
 
 @pytest.mark.parametrize("odd", [0, 1])
 @pytest.mark.parametrize("k", [0, 1, 9, 31])
-def test_the_kernel_knows_chances_to_within_its_bound(k, odd):
+def test_the_kernel_knows_weights_to_within_its_bound(k, odd):
     rng = np.random.default_rng(k)
     worst = 0.0
-    for V in range(10):
+    for V in range(gaussian._MAX_WIDTHS):
         for U in {0, 1 % 2**k, 2**k // 2, 2**k - 1, *rng.integers(0, 2**k, size=100).tolist()}:
-            error = noise._acceptance_probability(V, U, k, odd) - Fraction(
-                noise.acceptance_in_units(V, U, k, odd, 60), 2**29
+            y = (V << k) + U
+            error = gaussian._weight(y, k, odd) - Fraction(
+                gaussian.weight_in_units(1, y, k, odd, 60), 2**29
             )
             worst = max(worst, abs(error))
-    assert 0 < worst <= 11 < noise.ACCEPTANCE_ERROR
+    assert 0 < worst <= 11 < gaussian.WEIGHT_ERROR
 
 
-@pytest.mark.parametrize("log2_variance", [0, 1, 2, 7, 20, 61, 62])
-def test_the_kernel_draws_what_the_definition_draws_from_the_same_bits(log2_variance):
-    words = np.frombuffer(stream()(20_000), np.uint32)
-    at, also_at, out = np.zeros(1, np.int64), np.zeros(1, np.int64), np.empty(300, np.int64)
-    assert noise.fill_gaussian(words, at, out, 0, log2_variance) == 300
-    defined = [
-        exact_gaussian(lambda bits: int(noise.take(words, also_at, bits)), log2_variance)
-        for _ in out
-    ]
-    assert out.tolist() == defined
-    assert at[0] == also_at[0]
+def filled(words, size, log2_variance):
+    """What the kernel fills from these words, how far it came, and where it stands."""
+    k, odd = (log2_variance + 1) // 2, log2_variance % 2
+    slots = gaussian.slots_for(gaussian.fine_bits(k), odd)
+    at, out = np.zeros(1, np.int64), np.full(size, -(2**40))
+    words = np.array(words, np.uint64)
+    return out, gaussian.fill_gaussian(words, at, out, 0, k, odd, *slots), int(at[0])
 
 
-def scripted(*draws):
-    """A stream of the given bits, as (number of bits, value) pairs; zeros follow."""
-    everything, position = 0, 0
-    for bits, value in draws:
-        everything |= value << position
-        position += bits
-    whole = io.BytesIO(everything.to_bytes(4000, "little"))
-    return whole.read
+@pytest.mark.parametrize("log2_variance", [0, 1, 2, 7, 11, 12, 13, 20, 61, 62])
+def test_the_kernel_draws_what_the_definition_draws_from_the_same_words(log2_variance):
+    words = np.frombuffer(stream()(80_000), np.uint64)
+    out, done, at = filled(words, 3000, log2_variance)
+    following = iter(words.tolist())
+    assert done == 3000
+    assert out.tolist() == [exact_gaussian(following.__next__, log2_variance) for _ in out]
+    assert next(following) == words[at]
 
 
-def proposal_bits(U, V, digits, *more):
-    """Bits of one proposal of +(V + U / 2**31) widths, and of the digits that decide it."""
-    proposal = noise.WIDTHS[0].tolist().index(V)
-    return [(31, U), (31, digits << 7 | proposal << 1), *((24, group) for group in more)]
+@pytest.mark.parametrize("log2_variance", [0, 1, 2, 7, 11, 12, 13, 20, 61, 62])
+def test_the_definition_and_the_kernel_agree_where_the_density_cuts_slots(log2_variance):
+    """Words whose slots are cut, or lie beyond the cells, with all bits of a second word set as
+    often as not.
+    """
+    rng = np.random.default_rng(log2_variance)
+    k, odd = (log2_variance + 1) // 2, log2_variance % 2
+    slots = gaussian.slots_for(gaussian.fine_bits(k), odd)
+    cut = np.flatnonzero(slots.cells < 0)
+    words = rng.integers(0, 2**64, 4000, np.uint64) & ~np.uint64(2**gaussian.SLOT_BITS - 1)
+    words |= np.where(
+        rng.random(4000) < 0.3, 2**gaussian.SLOT_BITS - 1, rng.choice(cut, 4000)
+    ).astype(np.uint64)
+    out, done, at = filled(words, 4000, log2_variance)
+    assert done > 100
+    following = iter(words.tolist())
+    for drawn in out[:done]:
+        assert exact_gaussian(following.__next__, log2_variance) == drawn
+
+
+BEYOND = 2**gaussian.SLOT_BITS - 1  # a slot beyond all cells
+
+
+def script(*words):
+    """A stream of the given words; zeros follow."""
+    return io.BytesIO(b"".join(word.to_bytes(8, "little") for word in words) + bytes(4000)).read
+
+
+def word_of(slot, place=0, height=0, minus=0):
+    """The word that proposes a place in a slot."""
+    place_at = gaussian.SLOT_BITS + 1
+    return slot | minus << place_at - 1 | place << place_at | height << place_at + 25
+
+
+def surely(cell, place):
+    """A word that draws a place of a cell at once, on the grid of releases."""
+    first = int(gaussian.slots_for(6, 0).firsts[cell])
+    assert gaussian.slots_for(6, 0).cells[first] == cell
+    return word_of(first, place)
+
+
+# The first 24 digits of a height, and two words of further ones, as 152 digits of the density.
+CUT = [(0, 12_345), (1, 2**25 - 1), (70, 2**24 + 7), (130, 99), (200, 5)]
+
+
+def cut_slot(cell, place):
+    """A slot that the density cuts at this place, and the digits of its height there."""
+    slots = gaussian.slots_for(6, 0)
+    density = gaussian.weight_in_units(slots.height, (cell << 25) + place, 31, 0, 152)
+    slot = int(slots.firsts[cell]) + (density >> 152)
+    assert slots.cells[slot] == ~cell
+    digits = density % 2**152
+    return slot, digits >> 128, (digits >> 64) % 2**64, digits % 2**64
 
 
 @pytest.mark.parametrize("words_at_once", [1, 2, 7, 500])
-@pytest.mark.parametrize(("U", "V"), [(12_345, 0), (2**31 - 1, 0), (2**30 + 7, 1), (99, 2)])
-def test_close_calls_are_decided_by_the_digits_that_follow(U, V, words_at_once):
-    """If 24 digits equal those of the acceptance probability, the following ones decide."""
-    acceptance = noise.acceptance_in_units(V, U, 31, 0, 96)
-    first, second, third = acceptance >> 72, (acceptance >> 48) % 2**24, (acceptance >> 24) % 2**24
-    wanted, other = (V << 31) + U, 5
+@pytest.mark.parametrize(("cell", "place"), CUT)
+def test_close_calls_are_decided_by_the_digits_that_follow(cell, place, words_at_once):
+    """If 24 digits equal those of the density, the following ones decide."""
+    slot, first, second, third = cut_slot(cell, place)
+    wanted, other = (cell << 25) + place, 5
     for more, drawn in [
         ([second - 1000], wanted),
         ([second + 1000], other),
         ([second, third - 1000], wanted),
         ([second, third + 1000], other),
     ]:
-        bits = [
-            *proposal_bits(U, V, first, *more),
-            *proposal_bits(other, 0, 0),
-            *proposal_bits(7, 0, 0),
-        ]
-        noisy = _sampler._draw(
-            noise.fill_gaussian, 62, 2 if drawn == other else 3, scripted(*bits), words_at_once
-        )
+        words = script(word_of(slot, place, first), *more, surely(0, other), surely(0, 7))
+        noisy = _sampler._gaussian(62, 2 if drawn == other else 3, words, words_at_once)
         assert noisy.tolist() == ([other, 7] if drawn == other else [wanted, other, 7])
 
 
 @pytest.mark.parametrize("words_at_once", [1, 2, 7, 500])
-@pytest.mark.parametrize("above", [1, 2])
+@pytest.mark.parametrize("above", [1, 2, 3, 20, 30, 1000])
 def test_a_close_call_does_not_open_what_was_rejected_before_it(above, words_at_once):
-    """A proposal just above its acceptance probability is rejected by 24 digits.
-
-    With more digits it would wrongly use those of the next proposal.
+    """A proposal above the density, by little or by more, is rejected by its own digits as soon as
+    they suffice: the next ones belong to the next proposal.
     """
-    rejected, undecided = (noise.acceptance_in_units(0, U, 31, 0, 48) for U in (2**30, 12_345))
-    before = proposal_bits(2**30, 0, (rejected >> 24) + above)
-    close = proposal_bits(12_345, 0, undecided >> 24, undecided % 2**24 - 1000)
-    noisy = _sampler._draw(
-        noise.fill_gaussian,
-        62,
-        3,
-        scripted(*before, *close, *proposal_bits(5, 0, 0), *proposal_bits(7, 0, 0)),
-        words_at_once,
-    )
+    slot, first, _, _ = cut_slot(230, 2**24)
+    rejected = [word_of(slot, 2**24, first + above), *([2**63] if above <= 2 else [])]
+    slot, first, second, _ = cut_slot(0, 12_345)
+    close = word_of(slot, 12_345, first), second - 1000
+    words = script(*rejected, *close, surely(0, 5), surely(0, 7))
+    noisy = _sampler._gaussian(62, 3, words, words_at_once)
     assert noisy.tolist() == [12_345, 5, 7]
 
 
+@pytest.mark.parametrize("height", [0, 1, 2, 3, 4])
+def test_far_places_are_rejected_by_as_many_words_as_the_definition_reads(height):
+    tail = [word_of(BEYOND, 9, height), 0b1111111 << 6, 2**63, *(surely(0, i) for i in range(4))]
+    noisy = _sampler._gaussian(62, 2, script(*tail))
+    following = iter(tail)
+    assert noisy.tolist() == [exact_gaussian(following.__next__, 62) for _ in range(2)]
+
+
 def test_the_kernel_reports_a_close_call_and_stands_at_its_start():
-    acceptances = [noise.acceptance_in_units(0, U, 31, 0, 24) for U in (2**30, 12_345)]
-    bits = [
-        *proposal_bits(8, 0, 0),
-        *proposal_bits(2**30, 0, acceptances[0] + 2),
-        *proposal_bits(12_345, 0, acceptances[1]),
-    ]
-    words = np.frombuffer(scripted(*bits)(400), np.uint32)
-    at, out = np.zeros(1, np.int64), np.full(3, -1)
-    assert noise.fill_gaussian(words, at, out, 0, 62) == ~1
-    assert at[0] == 2 * 62
-    assert out.tolist() == [8, -1, -1]
+    slot, first, _, _ = cut_slot(70, 99)
+    words = [surely(0, 8), word_of(slot, 99, 2**24 - 1), word_of(slot, 99, first), 0]
+    out, done, at = filled(words, 3, 62)
+    assert done == ~1
+    assert at == 2
+    assert out.tolist() == [8, -(2**40), -(2**40)]
 
 
-def test_chances_do_not_depend_on_the_decimal_settings_of_the_application():
-    wanted = noise.acceptance_in_units(7, 12_345, 31, 0, 48)
+@pytest.mark.parametrize("words_at_once", [1, 2, 7, 500])
+@pytest.mark.parametrize("run", [0, 1, 3, 4, 57, 58, 59, 130])
+def test_places_beyond_the_cells_are_counted_in_widths(run, words_at_once):
+    """A run of ones, over several words if it has to be: accepted if the height, and all digits
+    that follow, are zero.
+    """
+    ones = (2**run - 1) << 6 | 37
+    tail = [ones >> 64 * i & (2**64 - 1) for i in range((run + 7 + 63) // 64)]
+    assert _exact_gaussian._tail(iter(tail).__next__) == (37, run)
+    words = script(word_of(BEYOND, 12_345, 2**24 - 1), *tail, surely(0, 7))
+    assert _sampler._gaussian(62, 1, words, words_at_once).tolist() == [7]
+    if run < 5:  # far out, thousands of digits would be compared
+        words = script(word_of(BEYOND, 12_345, 0, minus=1), *tail)
+        drawn = _sampler._gaussian(62, 2, words, words_at_once)
+        assert drawn.tolist() == [-((4 + run << 31) + (37 << 25) + 12_345), 0]
+
+
+@pytest.mark.parametrize("log2_variance", [0, 1, 12, 13, 62])
+def test_minus_zero_is_rejected(log2_variance):
+    """Or zero would be twice as likely as it should be: whole slots and cut ones."""
+    slots = gaussian.slots_for(gaussian.fine_bits((log2_variance + 1) // 2), log2_variance % 2)
+    for slot in (0, slots.height - 1):
+        out, done, at = filled([word_of(slot, minus=1), word_of(slot)], 2, log2_variance)
+        assert (done, at, out[0]) == (1, 2, 0)
+
+
+def test_weights_do_not_depend_on_the_decimal_settings_of_the_application():
+    wanted = gaussian.weight_in_units(7, 12_345, 31, 0, 48)
     with decimal.localcontext(decimal.Context(prec=5, Emin=-3, Emax=3, rounding=decimal.ROUND_UP)):
-        assert noise.acceptance_in_units(7, 12_345, 31, 0, 48) == wanted
+        assert gaussian.weight_in_units(7, 12_345, 31, 0, 48) == wanted
 
 
 def test_kernels_hold_no_floating_point(tmp_path):
     """Compiled again in another process, because numba shows no code for cached functions."""
     printed = run_python(
-        "from hushfit.kernels import noise; from hushfit.privacy.noise._sampler import "
+        "from hushfit.kernels import gaussian, noise; from hushfit.privacy.noise._sampler import "
         "SecureSampler as S;"
         "S().gaussian(3, 1); S().laplace(3, 1);"
-        "print(*(code for f in (noise.fill_gaussian, noise.fill_laplace) for code in "
+        "print(*(code for f in (gaussian.fill_gaussian, noise.fill_laplace) for code in "
         "f.inspect_llvm().values()))",
         NUMBA_CACHE_DIR=str(tmp_path),
     )
@@ -350,31 +432,30 @@ def test_kernels_hold_no_floating_point(tmp_path):
 # --- Buffering
 
 
-@pytest.mark.parametrize(
-    "fill", [noise.fill_gaussian, noise.fill_laplace], ids=["gaussian", "laplace"]
-)
+@pytest.mark.parametrize("draw", [_sampler._gaussian, _sampler._laplace])
 @pytest.mark.parametrize("exponent", [0, 1, 7, 30])
-def test_buffer_size_does_not_change_the_output(fill, exponent):
+def test_buffer_size_does_not_change_the_output(draw, exponent):
     """The same byte stream in any pieces gives the same noise: a restart introduces no bias."""
-    whole = _sampler._draw(fill, exponent, 300, entropy=stream(), words_at_once=20_000)
+    whole = draw(exponent, 300, entropy=stream(), words_at_once=20_000)
     for words_at_once in (1, 2, 3, 7, 64):
-        pieces = _sampler._draw(fill, exponent, 300, entropy=stream(), words_at_once=words_at_once)
+        pieces = draw(exponent, 300, entropy=stream(), words_at_once=words_at_once)
         np.testing.assert_array_equal(pieces, whole)
 
 
 @pytest.mark.parametrize("log2_variance", [3, 8])
 def test_gaussian_keeps_its_law_with_a_buffer_of_three_words(log2_variance):
-    draws = _sampler._draw(noise.fill_gaussian, log2_variance, 50_000, words_at_once=3)
+    draws = _sampler._gaussian(log2_variance, 50_000, words_at_once=3)
     assert p_value(draws, gaussian_pmf(log2_variance)) > LEVEL
 
 
 def test_interrupted_call_reports_what_is_done_and_where_it_stands():
-    words = np.frombuffer(stream()(40), np.uint32).copy()
-    at, out = np.zeros(1, np.int64), np.full(100, -(2**40))
-    done = noise.fill_gaussian(words, at, out, 0, 20)
+    words = np.frombuffer(stream()(40 * 8), np.uint64)
+    out, done, at = filled(words, 100, 20)
     assert 0 < done < 100
-    assert 0 < at[0] <= 32 * len(words)
+    assert at == len(words)
     assert (out[done:] == -(2**40)).all()
+    out, done, at = filled([surely(0, 3), word_of(BEYOND)], 2, 62)
+    assert (done, at) == (1, 1)  # the second proposal needs another word
 
 
 # --- Independence and freshness
@@ -398,6 +479,36 @@ def test_every_call_is_fresh():
         for s in (sampler, sampler, copy.deepcopy(sampler), pickle.loads(pickle.dumps(sampler)))
     ]
     assert len({tuple(draw) for draw in draws}) == 4
+
+
+def test_many_bytes_come_from_a_generator_that_was_just_seeded(monkeypatch):
+    """From OpenSSL, and never from a state that a copy of the process has too."""
+    seeds, honest = [], _sampler.ssl.RAND_add
+    monkeypatch.setattr(
+        _sampler.ssl, "RAND_add", lambda seed, bits: (seeds.append(seed), honest(seed, bits))
+    )
+    assert len(_sampler.secure_bytes(64)) == 64
+    assert not seeds
+    assert len({_sampler.secure_bytes(1 << 17) for _ in range(3)}) == 3
+    SecureSampler().gaussian(62, 100_000)
+    assert len(seeds) >= 3 + 6
+    assert len(set(seeds)) == len(seeds)
+    assert {len(seed) for seed in seeds} == {64}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_fork_shares_no_noise_of_either_generator():
+    def first(size):
+        return SecureSampler().gaussian(62, size)[:4].tobytes()
+
+    context = multiprocessing.get_context("fork")
+    for size in (8, 100_000):
+        answers = context.Queue()
+        child = context.Process(target=lambda size=size, to=answers: to.put(first(size)))
+        child.start()
+        theirs = answers.get(timeout=60)
+        child.join()
+        assert theirs != first(size)
 
 
 def test_two_processes_differ():

@@ -21,8 +21,10 @@ from hushfit.privacy import Relation, Sampler
 from hushfit.release import Entropy, NoiseGrid, gaussian_answer
 
 LEVEL = 1e-6
-# Exponents at which the exact distribution is summed, and the one that fits use.
+# Exponents at which the exact distribution is summed, and the one that fits use. Gaussians of
+# larger variances have cells of several integers: 2 and 8 of them at the last two.
 _EXPONENTS = (0, 4, 8)
+_GAUSSIAN_EXPONENTS = (*_EXPONENTS, 14, 18)
 _RELEASE_EXPONENT = 62
 _LEAST_EXPECTED = 30
 
@@ -102,11 +104,11 @@ def check_sampler(sampler: Sampler, size: int = 100_000, level: float = LEVEL) -
 def _sampler_findings(sampler: Sampler, size: int, level: float) -> Iterator[Finding]:
     kind = type(sampler).__name__
     # Seeded noise is a rounded normal, which is not discrete Gaussian at small variances.
-    for exponent in _EXPONENTS if sampler.secure else ():
-        for name, draw, law in (
-            ("gaussian", sampler.gaussian, gaussian_law),
-            ("laplace", sampler.laplace, laplace_law),
-        ):
+    for name, draw, law, exponents in (
+        ("gaussian", sampler.gaussian, gaussian_law, _GAUSSIAN_EXPONENTS),
+        ("laplace", sampler.laplace, laplace_law, _EXPONENTS),
+    ):
+        for exponent in exponents if sampler.secure else ():
             p = law_p_value(draw(exponent, size), *law(exponent))
             yield Finding(
                 f"{kind}: distribution of {name}(2**{exponent})", p > level, f"p = {p:.3g}"

@@ -638,7 +638,7 @@ def _noises() -> Iterator[Check]:
             yield Check(
                 f"noise on {name} ({relation})", partial(_release_noise, name, relation), tests=3
             )
-    yield Check("sampler, secure", lambda seed: check_sampler(SecureSampler(), 60_000), tests=16)
+    yield Check("sampler, secure", lambda seed: check_sampler(SecureSampler(), 60_000), tests=18)
     yield Check(
         "sampler, seeded", lambda seed: check_sampler(SeededSampler(seed), 60_000), tests=10
     )
