@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.special import expit
 
-from benchmarks._kept import keep, kept, store, with_stored
+from benchmarks._kept import chosen, keep, kept, store, with_stored
 from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
 from hushfit.data import RecordScaling, as_source
@@ -317,12 +317,7 @@ def main() -> None:
     parser.add_argument("--stored", action="store_true", help="only what has been kept")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    cells = [
-        cell
-        for cell in grid()
-        if cell.n <= given.most_rows
-        and (not given.only or any(part in cell.name for part in given.only))
-    ]
+    cells = [cell for cell in chosen(grid(), given.only) if cell.n <= given.most_rows]
     if not given.stored:
         run(cells, given.replications)
     lines = with_stored(summaries(), RESULTS, [astuple(cell) for cell in grid()])

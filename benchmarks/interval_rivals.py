@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 from scipy.stats import norm
 
-from benchmarks._kept import keep, kept, store, with_stored
+from benchmarks._kept import chosen, keep, kept, store, with_stored
 from benchmarks._report import ROOT, markdown
 from benchmarks.coverage import (
     DELTA,
@@ -163,10 +163,10 @@ def replication(cell: Cell, number: int) -> dict:
     }
 
 
-def run(replications: int) -> None:
+def run(cells: list[Cell], replications: int) -> None:
     done = kept(KEPT)
     rounds = {min(most, replications) for most in (*ROUNDS, replications)}
-    jobs = [(cell, most) for cell in CELLS for most in rounds]
+    jobs = [(cell, most) for cell in cells for most in rounds]
     for cell, most in sorted(jobs, key=lambda job: seconds(job[0]) * job[1]):
         known = done.setdefault(cell.name, {})
         for number in range(most):
@@ -211,12 +211,13 @@ def table(lines: list[dict]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=100)
+    parser.add_argument("--only", nargs="*", help="parts of the names of cells")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--stored", action="store_true", help="only what has been kept")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     if not given.stored:
-        run(given.replications)
+        run(chosen(CELLS, given.only), given.replications)
     lines = with_stored(summaries(), RESULTS, [cell.name for cell in CELLS])
     print(table(lines))
     if given.write:
