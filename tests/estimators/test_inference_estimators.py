@@ -1,6 +1,7 @@
 """Estimators with ``inference=True``: results in the units of the caller, and refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -269,3 +270,28 @@ def test_separated_classes_have_no_intervals(epsilon):
     assert model.inference_.verdict == "none"
     with pytest.raises(NoIntervals, match="separate the classes"):
         model.conf_int()
+
+
+def test_a_class_without_rows_has_no_intervals_and_the_reason_is_named():
+    X = table()
+    model = estimator("logistic", epsilon=2.0, random_state=0).fit(X, np.zeros(len(X), dtype=int))
+    with pytest.raises(NoIntervals, match="hides|hardly any rows"):
+        model.conf_int()
+
+
+def test_what_the_last_step_leaves_out_is_kept_in_model_files(tmp_path):
+    """Where more is allowed for it than for noise, intervals are called conservative."""
+    X, path = table(), tmp_path / "model.json"
+    y = (np.random.default_rng(0).random(len(X)) < 0.3).astype(int)
+    model = estimator("logistic", epsilon=3.0, random_state=0).fit(X, y)
+    assert 0 < model.inference_.allowance < 1
+    assert model.inference_.verdict == "good"
+    model.keep_inference(replace(model.inference_, allowance=1.5))
+    save_model(model, path)
+    found = load_model(path).estimator
+    assert found.inference_.allowance == 1.5
+    assert found.inference_.verdict == "conservative"
+    older = json.loads(path.read_text())
+    del older["inference"]["allowance"]
+    path.write_text(json.dumps(older))
+    assert load_model(path).estimator.inference_.allowance == 0.0
