@@ -77,7 +77,7 @@ def test_impossible_wishes_are_refused():
         interval_forecast(1000, 3, **BUDGET, wished=0.0)
     with pytest.raises(InvalidArgument, match="ridge"):
         interval_forecast(1000, 3, **BUDGET, model="ridge")
-    with pytest.raises(InvalidArgument, match="expected_mean=1.5"):
+    with pytest.raises(InvalidArgument, match=r"expected_mean=1\.5"):
         interval_forecast(1000, 3, **BUDGET, expected_mean=1.5)
     with pytest.raises(InvalidArgument, match="so narrow"):
         interval_forecast(1000, 3, **BUDGET, wished=1e-9)
