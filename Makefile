@@ -60,10 +60,10 @@ bench: install
 
 # Coverage of confidence intervals, over hours; a run that was stopped goes on where it was.
 coverage: install
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage --write $(ARGS)
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.coverage_tables --write
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.interval_rivals --write
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m benchmarks.statistics_coverage --write
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 HUSHFIT_THREADS=1 $(BIN)/python -m benchmarks.coverage --write $(ARGS)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 HUSHFIT_THREADS=1 $(BIN)/python -m benchmarks.coverage_tables --write
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 HUSHFIT_THREADS=1 $(BIN)/python -m benchmarks.interval_rivals --write
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 HUSHFIT_THREADS=1 $(BIN)/python -m benchmarks.statistics_coverage --write
 
 # Attacks on every algorithm and checks of every query and sampler: under 20 minutes on 2 cores, false alarms at most 1e-3 in all.
 audit: install

@@ -39,6 +39,11 @@ def with_stored(lines: list[dict], results: Path, cells: Sequence[Any]) -> list[
     return [best[place] for place in places if place in best]
 
 
+def chosen(cells: Sequence[Any], parts: Sequence[str] | None) -> list[Any]:
+    """The cells with one of these parts in their names; all of them if none is given."""
+    return [cell for cell in cells if not parts or any(part in cell.name for part in parts)]
+
+
 def counted(draws: Collection[int]) -> str:
     """The numbers of draws of several cells, in words: "5 draws", "1 to 3 draws"."""
     least, most = min(draws), max(draws)

@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 from benchmarks import sets
-from benchmarks._kept import keep, kept, store, with_stored
+from benchmarks._kept import chosen, keep, kept, store, with_stored
 from benchmarks._many_fits import ManyFits
 from benchmarks._report import ROOT, markdown
 from benchmarks.coverage import DELTA, LEVEL, LINKS, LOSSES, PAGE, in_units
@@ -39,7 +39,7 @@ from hushfit.unit import PrivacyUnit
 KEPT = ROOT / "out" / "coverage_tables.jsonl"
 RESULTS = Path(__file__).parent / "results" / "coverage_tables.json"
 MARKS = "<!-- coverage of tables: begin -->", "<!-- coverage of tables: end -->"
-FIRST, ROUNDS = 10_000, (20, 60, 200)
+FIRST, ROUNDS = 10_000, (20, 60, *range(200, 1000, 100))
 _WEIGHTED = 50  # replications whose own weighted coefficients are computed too
 CONSTANT = math.sqrt(0.5)  # the entry of the intercept in a record
 PERSON_WEIGHTS = np.array([0.1, 0.3, -0.2, 0.1])
@@ -331,12 +331,7 @@ def main() -> None:
     missing = {name: sets.missing(stored) for name, stored in NEEDED.items()}
     for text in filter(None, missing.values()):
         print(text)
-    cells = [
-        cell
-        for cell in grid()
-        if (not given.only or any(part in cell.name for part in given.only))
-        and not missing.get(cell.population)
-    ]
+    cells = [cell for cell in chosen(grid(), given.only) if not missing.get(cell.population)]
     if not given.stored:
         run(cells, given.replications)
     lines = with_stored(summaries(), RESULTS, [astuple(cell) for cell in grid()])

@@ -136,6 +136,18 @@ def test_too_few_rows_are_refused_before_anything_is_spent(targets):
     assert targets("ledger", "show", "l.db", "--json").json["datasets"][0]["payments"] == 0
 
 
+def test_a_stated_mean_refuses_a_fit_that_its_plan_refuses(targets):
+    plan = ("plan", "--rows", 6000, "--columns", 3, "--inference", "--delta", 1e-6, "--json")
+    for mean in (0.3, 0.005):
+        stated = ("--expected-mean", mean)
+        needed = targets(*plan, "--epsilon-range", "1:1", *stated).json["plans"][0]["units_needed"]
+        result = fitted(targets, "ill", "--inference", *stated, epsilon=1)
+        assert (result.code == 0) == (needed <= 6000)
+    assert f"about {needed} are needed. Nothing was charged" in result.err
+    refused = fitted(targets, "days", "--inference", "--expected-mean", 0.3)
+    assert "does not depend on the mean. Nothing was spent" in refused.err
+
+
 def test_json_has_the_coefficients_and_the_verdict(targets):
     shown = fitted(targets, "days", "--inference", "--json").json
     assert shown["verdict"] == "good"
@@ -150,8 +162,9 @@ def test_json_has_the_coefficients_and_the_verdict(targets):
         (("--inference", "--penalty", "l1"), "penalty"),
         (("--inference", "--features", "additive"), "features"),
         (("--inference", "--adjacency", "label"), "adjacency"),
-        (("--cov-type", "robust"), "--cov-type and --even-weights are for --inference"),
-        (("--even-weights",), "--cov-type and --even-weights are for --inference"),
+        (("--cov-type", "robust"), "--expected-mean are for --inference"),
+        (("--even-weights",), "--expected-mean are for --inference"),
+        (("--expected-mean", 0.1), "--expected-mean are for --inference"),
     ],
 )
 def test_options_that_do_not_go_with_intervals_are_refused(targets, options, said):

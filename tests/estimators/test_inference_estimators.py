@@ -1,6 +1,7 @@
 """Estimators with ``inference=True``: results in the units of the caller, and refusals."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -269,3 +270,23 @@ def test_separated_classes_have_no_intervals(epsilon):
     assert model.inference_.verdict == "none"
     with pytest.raises(NoIntervals, match="separate the classes"):
         model.conf_int()
+
+
+def test_a_class_without_rows_has_no_intervals_and_the_reason_is_named():
+    X = table()
+    model = estimator("logistic", epsilon=2.0, random_state=0).fit(X, np.zeros(len(X), dtype=int))
+    with pytest.raises(NoIntervals, match=r"hides|hardly any rows"):
+        model.conf_int()
+
+
+def test_what_the_last_step_leaves_out_is_kept_in_model_files():
+    """Where more is allowed for it than for noise, intervals are called conservative."""
+    X = table()
+    model = estimator("logistic", epsilon=3.0, random_state=0).fit(X, responses(X)["logistic"])
+    assert 0 < model.inference_.allowance < 1
+    assert model.inference_.verdict == "good"
+    model.keep_inference(replace(model.inference_, allowance=1.5))
+    contents = json.loads(model_json(Model(model))[0])
+    assert model_from(contents).estimator.inference_.verdict == "conservative"
+    del contents["hash"], contents["inference"]["allowance"]  # as in files of earlier versions
+    assert model_from(contents).estimator.inference_.allowance == 0.0

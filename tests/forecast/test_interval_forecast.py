@@ -1,5 +1,7 @@
 """The planned width of intervals: consistent with refusals, and with what fits give."""
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import expit
@@ -61,10 +63,21 @@ def test_without_privacy_the_width_is_the_usual_one():
     assert found.width == pytest.approx(2 * 1.959964 / 100 / 0.5)
 
 
+def test_a_rare_class_takes_more_rows_and_gives_wider_intervals():
+    usual, rare = (interval_forecast(50_000, 3, **BUDGET, expected_mean=m) for m in (None, 0.05))
+    assert rare.units_needed == pytest.approx(usual.units_needed * 0.2 / 0.0475, rel=0.01)
+    assert rare.width > math.sqrt(0.2 / 0.0475) * usual.width
+    with pytest.raises(TooFewRows, match=f"about {rare.units_needed} are needed"):
+        logistic(rare.units_needed - 1, expected_mean=0.05)
+    assert logistic(rare.units_needed, expected_mean=0.05).inference_ is not None
+
+
 def test_impossible_wishes_are_refused():
     with pytest.raises(InvalidArgument, match="wished=0"):
         interval_forecast(1000, 3, **BUDGET, wished=0.0)
     with pytest.raises(InvalidArgument, match="ridge"):
         interval_forecast(1000, 3, **BUDGET, model="ridge")
+    with pytest.raises(InvalidArgument, match=r"expected_mean=1\.5"):
+        interval_forecast(1000, 3, **BUDGET, expected_mean=1.5)
     with pytest.raises(InvalidArgument, match="so narrow"):
         interval_forecast(1000, 3, **BUDGET, wished=1e-9)

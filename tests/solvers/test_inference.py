@@ -11,7 +11,14 @@ from scipy.stats import norm
 from hushfit import PrivatePoissonRegressor
 from hushfit.data import RecordScaling, as_source
 from hushfit.errors import InvalidArgument, NoIntervals, TooFewRows
-from hushfit.estimators._inference import About, Inference, Parts, inference_of, require_feasible
+from hushfit.estimators._inference import (
+    About,
+    Inference,
+    Line,
+    Parts,
+    inference_of,
+    require_feasible,
+)
 from hushfit.estimators._private_fit import private_fit
 from hushfit.losses import LeastSquares, Logistic, Poisson
 from hushfit.penalties import L1, Zero
@@ -133,6 +140,26 @@ def test_too_few_rows_are_refused_before_anything_is_charged():
     assert least_units(problem, Budget(math.inf, 1e-6)) == 12
 
 
+def test_a_stated_mean_raises_the_number_of_rows_that_are_needed():
+    budget, problem = Budget(1.0, 1e-6), problem_of(Logistic(), 10_000, 10)
+    require_feasible(problem, budget)
+    with pytest.raises(TooFewRows, match=r"response with the mean 0.05 .* about 149"):
+        require_feasible(problem, budget, expected_mean=0.05)
+    usual = least_units(problem, budget)
+    assert least_units(problem, budget, 0.05) == pytest.approx(
+        usual * 0.2 / (0.05 * 0.95), rel=0.01
+    )
+    assert least_units(problem, budget, 0.95) == least_units(problem, budget, 0.05)
+    assert least_units(problem, budget, 0.5) == usual  # never fewer
+    counts = problem_of(Poisson(10.0), 10_000, 3)
+    assert least_units(counts, budget, 0.1) > 10 * least_units(counts, budget)
+    for wrong in (0.0, 1.0, math.nan):
+        with pytest.raises(InvalidArgument, match="not between 0 and 1"):
+            least_units(problem, budget, wrong)
+    with pytest.raises(InvalidArgument, match="does not depend on the mean"):
+        least_units(problem_of(LeastSquares(), 10_000, 3), budget, 0.1)
+
+
 def test_penalties_and_models_without_an_intercept_have_no_intervals():
     with pytest.raises(InvalidArgument, match="bias every interval"):
         ScoreSteps().plan(problem_of(Logistic(), 100, penalty=L1(0.1)))
@@ -142,7 +169,7 @@ def test_penalties_and_models_without_an_intercept_have_no_intervals():
         ScoreSteps(shares=(0.5, 0.5))
 
 
-def result(noise_ratio=0.2):
+def result(noise_ratio=0.2, allowance=0.1):
     sampling = np.array([[0.04, 0.01], [0.01, 0.09]])
     nothing = np.zeros((2, 2))
     parts = Parts(sampling, 0.5 * sampling, nothing)
@@ -159,6 +186,7 @@ def result(noise_ratio=0.2):
         middle=np.array([50.0]),
         weakest=("age",),
         last_step=0.1,
+        allowance=allowance,
     )
 
 
@@ -195,6 +223,10 @@ def test_the_summary_shows_both_parts_of_a_standard_error_and_says_how_good_inte
     for word in ("sampling", "noise", "P>|z|", "age", "replace-one", "cover sampling and noise"):
         assert word in text
     assert "wider than they need be" in str(result(1.5))
+    assert "wider than they need be" in str(result(allowance=1.5))
+    unseen = Line("ward", 0.3, math.inf, math.inf, math.inf, 0.0, 1.0, -math.inf, math.inf)
+    assert np.isnan(unseen.shown[4])
+    assert result().lines()[1].shown == result().lines()[1][1:]
     hidden = result(math.inf)
     assert "there are no standard errors" in hidden.summary()
     assert "std err" not in hidden.summary()

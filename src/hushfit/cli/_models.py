@@ -103,9 +103,11 @@ class FitOptions:
         from hushfit.errors import InvalidArgument
 
         if not self.given["inference"]:
-            if self.given["cov_type"] is not None or self.given["even_weights"]:
+            stated = (self.given["cov_type"], self.given["expected_mean"])
+            if stated != (None, None) or self.given["even_weights"]:
                 raise InvalidArgument(
-                    "--cov-type and --even-weights are for --inference. Give it too."
+                    "--cov-type, --even-weights and --expected-mean are for --inference. Give it "
+                    "too."
                 )
             return {}
         if self.model not in _WITH_INTERVALS:
@@ -121,7 +123,22 @@ class FitOptions:
             "cov_type": kind,
             "even_weights": even,
             "feature_bounds": bounds,
+            **self._expected_mean,
         }
+
+    @property
+    def _expected_mean(self) -> dict[str, float]:
+        from hushfit.errors import InvalidArgument
+
+        mean = self.given["expected_mean"]
+        if mean is None:
+            return {}
+        if self.model == "linear":
+            raise InvalidArgument(
+                "--expected-mean is for classes and counts: what intervals of a linear model take "
+                "does not depend on the mean. Nothing was spent. Leave it out."
+            )
+        return {"expected_mean": mean}
 
     def _classifier(self) -> Any:
         from hushfit import PrivateLinearSVC, PrivateLogisticRegression

@@ -133,6 +133,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         cov_type: str = "model",
         scaling: Any = "unit",
         even_weights: bool = False,
+        expected_mean: float | None = None,
     ) -> None:
         self.features = features
         self.threshold = threshold
@@ -140,6 +141,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         self.inference = inference
         self.cov_type = cov_type
         self.even_weights = even_weights
+        self.expected_mean = expected_mean
         self.scaling = scaling
         self.epsilon = epsilon
         self.delta = delta
@@ -188,7 +190,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         budget = Budget(self.epsilon, self.delta)
         prepared = self.prepare(X, y, groups)
         if self.inference:
-            require_feasible(prepared.problem, budget, self.cov_type)
+            require_feasible(prepared.problem, budget, self.cov_type, self.expected_mean)
         else:
             warn_of_few_for_classes(prepared.problem, budget)
         fit = private_fit(
@@ -747,6 +749,10 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
         weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
         few rows there may be no intervals (docs/algorithms/inference.md).
+    expected_mean : float, optional
+        With ``inference``: share of a class that you expect from what is public. A fit with too
+        few rows for it is refused before anything is charged; nothing else depends on it. None
+        assumes a class of 28 %.
     scaling : {"unit", "public"} or float, default="unit"
         How rows are scaled. ``"unit"`` divides each by its own length, which was measured to
         predict slightly better (docs/algorithms/auto-appendix.md). ``"public"`` divides all by one

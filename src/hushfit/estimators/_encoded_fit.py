@@ -127,7 +127,7 @@ def fit_encoded(
         settled, source.n_units, d, source.privacy_unit, scale, feature_map
     )
     if estimator.inference:
-        require_feasible(problem, terms.budget, estimator.cov_type)
+        require_feasible(problem, terms.budget, estimator.cov_type, estimator.expected_mean)
     elif bounded and not estimator._features_are_public:
         warn_of_few_for_numbers(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)

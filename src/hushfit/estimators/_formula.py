@@ -287,7 +287,7 @@ def _columns(table: Any, names: list[str]) -> dict[str, AnyArray]:
     missing = [name for name in names if name not in there]
     if missing:
         raise InvalidArgument(
-            f"the table has no column {missing[0]!r}, which the formula needs. Give a data frame, "
-            "an Arrow table or a mapping with it."
+            f"the table has no column {missing[0]!r}, which the formula, or the schema for its "
+            "persons, needs. Give a data frame, an Arrow table or a mapping with it."
         )
     return {name: cells_of({name: frame[name]}, name) for name in names}

@@ -25,6 +25,9 @@ from hushfit.solvers.inference import COVARIANCES, ScoreSteps, least_units
 # Noise of the curvature over its smallest eigenvalue that is resolved, up to which intervals cover
 # as stated; above they are wider than they need be.
 _GOOD = 1.0
+# Variance that is allowed for what the last step leaves out, over that of the noise of the scores,
+# up to which intervals are not much wider than they need be.
+_MOST_ALLOWED = 1.0
 # Share of what the releases say nothing about in the variance of a combination of coefficients,
 # above which it has no interval.
 _HIDDEN = 0.5
@@ -82,6 +85,12 @@ class Line(NamedTuple):
     low: float
     high: float
 
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """The numbers of the line; a coefficient without an error has no z either."""
+        z = self.z if math.isfinite(self.std_err) else math.nan
+        return (*self[1:5], z, *self[6:])
+
 
 class WaldTest(NamedTuple):
     """A test that linear combinations of the coefficients have stated values."""
@@ -126,6 +135,8 @@ class Inference:
         Root mean square change of the margins in the last step.
     even_weights : bool, default=False
         Whether all rows weigh the same.
+    allowance : float, default=0.0
+        Variance that is allowed for what the last step leaves out, over that of the noise.
     """
 
     names: Sequence[str]
@@ -140,13 +151,15 @@ class Inference:
     weakest: Sequence[str]
     last_step: float
     even_weights: bool = False
+    allowance: float = 0.0
 
     @property
     def verdict(self) -> str:
         """``"good"``, ``"conservative"``, or ``"none"`` if there are no standard errors."""
         if self._obstacle:
             return "none"
-        return "good" if self.noise_ratio <= _GOOD else "conservative"
+        good = self.noise_ratio <= _GOOD and self.allowance <= _MOST_ALLOWED
+        return "good" if good else "conservative"
 
     @cached_property
     def hidden(self) -> BoolVector:
@@ -164,8 +177,9 @@ class Inference:
         if self.last_step > _LONGEST:
             return (
                 f"the last step still changed margins by {self.last_step:.2g} (at most "
-                f"{_LONGEST:g}), as it does where columns nearly separate the classes and no "
-                "finite coefficients fit. Leave out the column that decides the response."
+                f"{_LONGEST:g}), as it does where columns nearly separate the classes, or a class "
+                "has hardly any rows, and no finite coefficients fit. Leave out the column that "
+                "decides the response, or wait for rows of both classes."
             )
         return ""
 
@@ -367,7 +381,7 @@ class Inference:
         else:
             head = ["", "coef", "std err", "sampling", "noise", "z", "P>|z|"]
             head += [f"[{(1 - level) / 2:.3f}", f"{(1 + level) / 2:.3f}]"]
-            rows = [[line.name, *map(_written, line[1:])] for line in lines]
+            rows = [[line.name, *map(_written, line.shown)] for line in lines]
         return "\n".join([self.title, *text_table(head, rows), self.said(level), *self._footer()])
 
     @property
@@ -449,6 +463,7 @@ class Inferring:
     inference: bool = False  # of classes that do not take it
     cov_type: str = COVARIANCES[0]
     even_weights: bool = False
+    expected_mean: float | None = None
     link: ClassVar[str] = "identity"
 
     @classmethod
@@ -604,6 +619,7 @@ def inference_of(
         _largest(one.weakest, names),
         one.last_step,
         solver.even_weights,
+        one.allowance,
     )
 
 
@@ -627,7 +643,12 @@ def middle_of(feature_bounds: Any, n_features: int) -> Vector:
     return np.asarray(bounds.low + (bounds.high - bounds.low) / 2)
 
 
-def require_feasible(problem: Problem, budget: Budget, cov_type: str = COVARIANCES[0]) -> None:
+def require_feasible(
+    problem: Problem,
+    budget: Budget,
+    cov_type: str = COVARIANCES[0],
+    expected_mean: float | None = None,
+) -> None:
     """Refuse a fit whose intervals noise would hide, or whose rows have no clusters, from public
     numbers and before any charge.
     """
@@ -636,12 +657,13 @@ def require_feasible(problem: Problem, budget: Budget, cov_type: str = COVARIANC
             f"cov_type={CLUSTER!r} is for persons with several rows, and units are single rows. "
             "Nothing was charged. Give groups=, or use cov_type='robust'."
         )
-    needed = least_units(problem, budget)
+    needed = least_units(problem, budget, expected_mean)
     if problem.n_units < needed:
         unit = problem.privacy_unit
+        stated = "" if expected_mean is None else f" of a response with the mean {expected_mean:g}"
         raise TooFewRows(
             f"{problem.n_units} {unit.plural} are too few for intervals of "
-            f"{problem.dimension} coefficients at epsilon={budget.epsilon:g} and "
+            f"{problem.dimension} coefficients{stated} at epsilon={budget.epsilon:g} and "
             f"delta={budget.delta:g}: about {needed} are needed. Nothing was charged. Use a larger "
             "epsilon, fewer columns, or a fit without inference."
         )

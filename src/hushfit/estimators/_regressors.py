@@ -297,7 +297,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             settled, n_units, X.shape[1], source.privacy_unit, scale, feature_map
         )
         if self.inference:
-            require_feasible(problem, budget, self.cov_type)
+            require_feasible(problem, budget, self.cov_type, self.expected_mean)
         elif bounded and not self._features_are_public:
             warn_of_few_for_numbers(problem, budget)
         terms = self._terms(budget, settled.scaling)
@@ -1136,6 +1136,10 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         With ``inference``: whether all rows weigh the same. Otherwise rows with unusual features
         weigh less, which changes what is estimated if the model is wrong. Noise is larger; with
         few rows there may be no intervals (docs/algorithms/inference.md).
+    expected_mean : float, optional
+        With ``inference``: mean count that you expect from what is public. A fit with too few rows
+        for it is refused before anything is charged; nothing else depends on it. None assumes a
+        fifth of the largest count.
 
     Attributes
     ----------
@@ -1183,10 +1187,12 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         inference: bool = False,
         cov_type: str = "model",
         even_weights: bool = False,
+        expected_mean: float | None = None,
     ) -> None:
         self.inference = inference
         self.cov_type = cov_type
         self.even_weights = even_weights
+        self.expected_mean = expected_mean
         self.max_count = max_count
         self.alpha = alpha
         self.epsilon = epsilon

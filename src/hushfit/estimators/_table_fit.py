@@ -126,7 +126,7 @@ def _fit_intervals(
     )
     terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {_LABEL_NOTE}")
     solver = estimator.chosen_solver(problem, terms.budget)
-    require_feasible(problem, terms.budget, estimator.cov_type)
+    require_feasible(problem, terms.budget, estimator.cov_type, estimator.expected_mean)
     fit = private_fit(source, problem, solver, terms, estimator.verbose)
     units = EncodedUnits(source.centred, source.ranges)
     prepared = Prepared(source, problem, classes, units)

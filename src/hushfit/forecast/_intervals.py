@@ -3,7 +3,8 @@
 What is assumed: the column that is asked about has the standard deviation ``spread`` and is not
 correlated with others; for classes the second one has about 28 % of the rows, for counts the mean
 is a fifth of the largest one, for numbers residuals have a standard deviation of a tenth of the
-range. Rare classes, correlated columns and smaller means give wider intervals.
+range. Rare classes, correlated columns and smaller means give wider intervals; state the mean that
+you expect.
 """
 
 import math
@@ -38,7 +39,7 @@ class IntervalForecast:
     over_plain : float or None
         The same over that of a fit without privacy.
     units_needed : int
-        Rows, or persons, below which a fit is refused.
+        Rows, or persons, below which a fit is refused; with a stated mean, one that states it too.
     units_for_width : int or None
         Rows, or persons, for the wished width; None if none was given.
 
@@ -75,6 +76,7 @@ def interval_forecast(
     most_count: float = 10.0,
     unit: PrivacyUnit = ROW,
     robust: bool = False,
+    expected_mean: float | None = None,
 ) -> IntervalForecast:
     """Expected width of the interval of a coefficient, and how many units a width takes.
 
@@ -96,6 +98,8 @@ def interval_forecast(
     unit : PrivacyUnit, default=ROW
     robust : bool, default=False
         Whether the covariance is to hold for models that are wrong.
+    expected_mean : float, optional
+        Mean response that you expect from what is public: the share of a class, or the mean count.
 
     Returns
     -------
@@ -128,12 +132,12 @@ def interval_forecast(
         return Problem(losses[model], Zero(), *shape, scaling=scaling, privacy_unit=unit)
 
     def ratio(count: int) -> float:
-        return math.sqrt(1 + noise_over_sampling(problem(count), budget, robust))
+        return math.sqrt(1 + noise_over_sampling(problem(count), budget, robust, expected_mean))
 
     def width(count: int) -> float:
-        return ends * sampling_deviation(problem(count)) * ratio(count)
+        return ends * sampling_deviation(problem(count), expected_mean) * ratio(count)
 
-    needed = least_units(problem(units), budget)
+    needed = least_units(problem(units), budget, expected_mean)
     return IntervalForecast(
         epsilon,
         delta,

@@ -58,7 +58,10 @@ _SETTINGS = (
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
 # Parameters of regressors that are about a run and not about the model.
-OF_A_RUN = {"ledger", "random_state", "verbose", "inference", "cov_type", "even_weights"}
+OF_A_RUN = {
+    *("ledger", "random_state", "verbose"),
+    *("inference", "cov_type", "even_weights", "expected_mean"),
+}
 # Only files of models with a feature map have these: the map, and where the rows lie on it.
 _MAP_FIELDS = ("feature_map", "row_profile")
 # Only files of regressors have this: what columns and predictions are clipped to.

@@ -19,6 +19,8 @@ _KEYS = {"cov_type", "title", "formula", "noise_ratio", "weakest", "last_step", 
 _UNKNOWN, _USABLE = "unknown", 2.0
 # Only files of fits with even weights have this.
 _EVEN = "even_weights"
+# Files of earlier versions lack this too.
+_ALLOWANCE = "allowance"
 
 
 def described_inference(fitted: Any, design: Design | None) -> dict[str, Any]:
@@ -34,6 +36,7 @@ def described_inference(fitted: Any, design: Design | None) -> dict[str, Any]:
         "noise_ratio": ratio if math.isfinite(ratio) else "inf",
         "weakest": list(found.weakest),
         "last_step": found.last_step,
+        _ALLOWANCE: found.allowance,
         _UNKNOWN: found.covariances[found.cov_type].unknown.tolist(),
         "covariances": {
             kind: {"sampling": parts.sampling.tolist(), "noise": parts.noise.tolist()}
@@ -55,7 +58,7 @@ def restore_inference(
 
     ``numbers`` reads a table of finite numbers of a shape, and refuses anything else.
     """
-    if set(stated) - {_UNKNOWN, _EVEN} != _KEYS or stated.get(_EVEN, True) is not True:
+    if set(stated) - {_UNKNOWN, _EVEN, _ALLOWANCE} != _KEYS or stated.get(_EVEN, True) is not True:
         raise _broken("has missing or unknown fields")
     even = {_EVEN: _EVEN in stated}
     try:
@@ -86,6 +89,7 @@ def restore_inference(
             middle_of(fitted.feature_bounds, len(names)),
             tuple(weakest),
             float(numbers([[stated["last_step"]]], INFERENCE_FIELD, 1, 1)[0, 0]),
+            allowance=float(numbers([[stated.get(_ALLOWANCE, 0.0)]], INFERENCE_FIELD, 1, 1)[0, 0]),
             **even,
         )
     )

@@ -195,6 +195,13 @@ Examples:
     "less, which changes what is estimated if the model is wrong. Noise is larger.",
 )
 @click.option(
+    "--expected-mean",
+    type=float,
+    help="With --inference: share of a class, or mean count, that you expect from what is public. "
+    "A fit with too few rows for it is refused before anything is spent.  [default: a class of "
+    "28 %, a fifth of the largest count]",
+)
+@click.option(
     "--monotone",
     multiple=True,
     metavar="COLUMN=+1|-1",

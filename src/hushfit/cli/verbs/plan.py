@@ -9,6 +9,9 @@ import click
 from hushfit.cli._models import BY_TARGET, MODELS
 from hushfit.cli._printing import json_option, print_json, print_message, print_table
 
+# Options that go with --inference alone.
+_OF_INTERVALS = "width", "spread", "expected_mean", "cov_type"
+
 
 @click.command(
     "plan",
@@ -20,6 +23,7 @@ Examples:
   hushfit plan --rows 50000 --columns 100 --adjacency label
   hushfit plan --rows 50000 --columns 30 --model linear
   hushfit plan --rows 20000 --columns 10 --inference --width .2
+  hushfit plan --rows 20000 --columns 10 --inference --expected-mean .05
   hushfit plan --rows 50000 --columns 100 --theory
   hushfit plan --lists 800 --columns 46 --unit labels""",
 )
@@ -96,6 +100,13 @@ Examples:
     "indicator of half of the rows]",
 )
 @click.option(
+    "--expected-mean",
+    type=float,
+    help="With --inference: mean response that you expect from what is public, the share of a "
+    "class or the mean count. Rare classes take more rows.  [default: a class of 28 %, a fifth of "
+    "the largest count]",
+)
+@click.option(
     "--theory",
     is_flag=True,
     help="What the theorems of the source texts promise at these numbers (docs/theory.md).",
@@ -148,8 +159,10 @@ def command(**given: Any) -> None:
     if given["inference"]:
         _plan_intervals(given, count, unit)
         return
-    if any(given[name] is not None for name in ("width", "spread", "cov_type")):
-        raise click.UsageError("--width, --spread and --cov-type are for --inference. Give it too.")
+    if any(given[name] is not None for name in _OF_INTERVALS):
+        raise click.UsageError(
+            "--width, --spread, --expected-mean and --cov-type are for --inference. Give it too."
+        )
     if given["model"] not in (None, *BY_TARGET["categorical"]):
         _plan_numbers(given, count, unit)
         return
@@ -268,6 +281,7 @@ def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
             *(count, given["columns"], epsilon, delta, given["adjacency"], model, wished, spread),
             unit=unit,
             robust=given["cov_type"] == "robust",
+            expected_mean=given["expected_mean"],
         )
         for epsilon in _grid(given["epsilon_range"])
     ]
@@ -289,13 +303,27 @@ def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
     heads += [f"width with {count:,}", "over that without privacy"]
     print_table(title, heads, rows)
     print_message(
-        f"for a column of standard deviation {spread:g} that is not correlated with others, and a "
-        "usual response (a class of 28 %, a mean of a fifth of the largest count, residuals of a "
-        "tenth of the range). Correlated columns and rarer responses give wider intervals; "
-        "'at least' is exact: with fewer a fit is refused before anything is spent. Rows with "
-        "unusual features weigh less, which changes what is estimated if the model is wrong; fit "
-        "--even-weights avoids that at a price in noise that is not known before.",
+        f"for a column of standard deviation {spread:g} that is not correlated with others, and "
+        f"{_assumed(given['expected_mean'])} Rows with unusual features weigh less, which changes "
+        "what is estimated if the model is wrong; fit --even-weights avoids that at a price in "
+        "noise that is not known before.",
         word="note",
+    )
+
+
+def _assumed(mean: float | None) -> str:
+    """What the forecast assumes about the response, and what 'at least' means."""
+    if mean is None:
+        return (
+            "a usual response (a class of 28 %, a mean of a fifth of the largest count, residuals "
+            "of a tenth of the range). Correlated columns and rarer responses (--expected-mean) "
+            "give wider intervals; 'at least' is exact: with fewer a fit is refused before "
+            "anything is spent."
+        )
+    return (
+        f"a mean response of {mean:g}. Correlated columns give wider intervals; 'at least' is "
+        f"exact for fit --expected-mean {mean:g}: with fewer it is refused before anything is "
+        "spent. A fit without that option may be paid for, and be conservative or hidden by noise."
     )
 
 

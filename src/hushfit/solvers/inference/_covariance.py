@@ -59,6 +59,9 @@ class Covariance:
     last_step : float
         Root mean square of what the last step adds to the margins of records, weighted by their
         curvature.
+    allowance : float
+        Variance that is allowed for what a quadratic approximation leaves out of a score, over that
+        of its noise.
     """
 
     w: Vector
@@ -68,6 +71,7 @@ class Covariance:
     noise_ratio: float
     weakest: Vector
     last_step: float
+    allowance: float
 
     @property
     def total(self) -> Matrix:
@@ -155,6 +159,7 @@ def covariance(look: Look, kind: str, scale: float, constant: float) -> Covarian
         seen.edge / float(values[resolved][0]) if resolved.any() else np.inf,
         back @ vectors[:, 0],
         float(np.sqrt(max(float(step @ seen.matrix @ step), 0.0) / total)),
+        bent / s**2 if s > 0 else 0.0,
     )
 
 
