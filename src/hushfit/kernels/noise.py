@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushfit._typing import IntVector
-from hushfit.kernels._compile import compiled
+from hushfit.kernels._compile import compiled, inlined
 
 Words: TypeAlias = NDArray[np.uint32]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -100,7 +100,7 @@ def _compiled(function: _Function) -> _Function:
     return loop
 
 
-@_compiled
+@inlined
 def take(words: Words, at: IntVector, bits: int) -> int:
     """Return the next ``bits`` (at most 31) bits of the stream as an integer."""
     start = at[0]
@@ -114,7 +114,7 @@ def take(words: Words, at: IntVector, bits: int) -> int:
     return int((pair >> (start & 31)) & ((1 << bits) - 1))
 
 
-@_compiled
+@inlined
 def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     """Bernoulli(numerator / 2**bits): are ``bits`` fresh bits, most significant first, below the
     numerator?
@@ -131,7 +131,7 @@ def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     return False
 
 
-@_compiled
+@inlined
 def _one_in(words: Words, at: IntVector, sides: int) -> bool:
     """Bernoulli(1 / sides): a uniform draw from {0, ..., sides - 1}, by rejection, is 0."""
     bits = 0
@@ -143,7 +143,7 @@ def _one_in(words: Words, at: IntVector, sides: int) -> bool:
     return drawn == 0
 
 
-@_compiled
+@inlined
 def _exp_minus(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     """Bernoulli(exp(-x)), x = numerator / 2**bits in [0, 1]: of Bernoulli(x/K), K = 1, 2, ...,
     an odd K fails first.
@@ -156,7 +156,7 @@ def _exp_minus(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     return at[0] != _BUFFER_EXHAUSTED and K % 2 == 1
 
 
-@_compiled
+@inlined
 def _all_exp_minus(words: Words, at: IntVector, numerator: int, bits: int, times: int) -> bool:
     """Bernoulli(exp(-times * x)): ``times`` independent trials all succeed."""
     while times > 0 and _exp_minus(words, at, numerator, bits):
@@ -164,7 +164,7 @@ def _all_exp_minus(words: Words, at: IntVector, numerator: int, bits: int, times
     return times == 0
 
 
-@_compiled
+@inlined
 def _laplace(words: Words, at: IntVector, k: int) -> int:
     """One discrete Laplace draw of scale 2**k."""
     while at[0] < _BUFFER_EXHAUSTED:
@@ -182,7 +182,7 @@ def _laplace(words: Words, at: IntVector, k: int) -> int:
     return 0
 
 
-@_compiled
+@inlined
 def _acceptance_probability(V: int, U: int, k: int, odd: int) -> int:
     """Acceptance probability of V + u widths, u = U / 2**k, in units of 2**-31: exp(-c V^2) /
     weight times exp(-c (2 V u + u^2)).
@@ -198,7 +198,7 @@ def _acceptance_probability(V: int, U: int, k: int, odd: int) -> int:
     return int((probability * ((1 << 31) - (rest >> 1) + ((rest * rest) >> 34))) >> 31)
 
 
-@_compiled
+@inlined
 def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
     """One discrete Gaussian draw, of |V + u| widths of 2**k each; if a comparison is too close to
     decide, ``at`` is marked.
@@ -223,7 +223,7 @@ def _gaussian(words: Words, at: IntVector, k: int, odd: int) -> int:
     return 0
 
 
-@_compiled
+@inlined
 def _unfinished(at: IntVector, start: int, done: int) -> int:
     """What a loop returns whose bits ended in a coordinate; ``at`` is left where it starts.
 

@@ -273,6 +273,7 @@ class _Stream:
         An interrupted coordinate finds its own bits again: they are retained, never redrawn.
         """
         self.words = np.concatenate([self.words[self.at[0] // 32 :], self._fresh(coordinates)])
+        self.words.flags.writeable = False  # as at first: loops are compiled for one type
         self.at[0] %= 32
 
     def take(self, bits: int) -> int:
