@@ -1,11 +1,46 @@
-"""Compilation of loops, with machine code cached on disk where possible."""
+"""Compilation of loops, with machine code cached on disk where possible.
+
+The compiler is loaded when a loop is first called: what plans, prices and reads schemas needs no
+compiled code, and numba takes half a second to be imported.
+"""
 
 import gc
 from collections.abc import Callable
+from functools import cache, update_wrapper
+from threading import RLock
 from typing import Any
 
-from numba import njit
-from numba.core import event
+_MAKING = RLock()  # two threads that made the same loop would compile it twice
+
+
+class Later:
+    """What numba makes of a function, made when it is first used.
+
+    Parameters
+    ----------
+    make : function
+        Of ``function``.
+    function : function
+    """
+
+    def __init__(self, make: Callable[[Any], Any], function: Callable[..., Any]) -> None:
+        update_wrapper(self, function)
+        self._make, self._made = make, None
+
+    def _get(self) -> Any:
+        with _MAKING:
+            if self._made is None:
+                _pause_collector()
+                self._made = self._make(self.__wrapped__)  # type: ignore[attr-defined]
+            return self._made
+
+    def __call__(self, *args: Any) -> Any:
+        return (self._made or self._get())(*args)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # questions of the interpreter, such as how to copy this
+            raise AttributeError(name)
+        return getattr(self._get(), name)
 
 
 def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -17,13 +52,15 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     they are compiled faster.
     """
 
-    def decorate(function: Callable[..., Any]) -> Any:
+    def make(function: Callable[..., Any]) -> Any:
+        from numba import njit
+
         try:
             return njit(cache=True, no_cfunc_wrapper=True, **options)(function)
         except RuntimeError:  # there is no folder that this user may write to
             return njit(no_cfunc_wrapper=True, **options)(function)
 
-    return decorate
+    return lambda function: Later(make, function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
@@ -32,29 +69,38 @@ def inlined(function: Callable[..., Any]) -> Any:
     A function of its own would be compiled on its own for each of its types and for each literal
     argument, with an entry for the interpreter.
     """
-    return njit(inline="always", nogil=True, error_model="numpy")(function)
+
+    def make(function: Callable[..., Any]) -> Any:
+        from numba import njit
+
+        return njit(inline="always", nogil=True, error_model="numpy")(function)
+
+    return Later(make, function)
 
 
-class _PausedCollector(event.Listener):
-    """Pauses the garbage collector while a loop is compiled.
+@cache
+def _pause_collector() -> None:
+    """Pause the garbage collector whenever a loop is compiled.
 
     The compiler makes so many objects that the collector would walk through those of all loaded
     libraries again and again: a sixth of the time of a first fit.
     """
+    from numba.core import event
 
-    def __init__(self) -> None:
-        self._depth, self._was_on = 0, False
+    class Pause(event.Listener):  # type: ignore[misc]
+        """Numba compiles in one thread at a time, a loop inside another."""
 
-    def on_start(self, event: event.Event) -> None:
-        if self._depth == 0:
-            self._was_on = gc.isenabled()
-            gc.disable()
-        self._depth += 1
+        depth, was_on = 0, False
 
-    def on_end(self, event: event.Event) -> None:
-        self._depth -= 1
-        if self._depth == 0 and self._was_on:
-            gc.enable()
+        def on_start(self, event: Any) -> None:
+            if self.depth == 0:
+                self.was_on = gc.isenabled()
+                gc.disable()
+            self.depth += 1
 
+        def on_end(self, event: Any) -> None:
+            self.depth -= 1
+            if self.depth == 0 and self.was_on:
+                gc.enable()
 
-event.register("numba:compile", _PausedCollector())
+    event.register("numba:compile", Pause())
