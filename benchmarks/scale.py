@@ -2,11 +2,15 @@
 against scikit-learn, and how processor time grows.
 
 ``python -m benchmarks.scale --rows 8000000`` fits a table of that length from CSV and Parquet, each
-in a process of its own, and prints processor time and peak resident memory.
+in a process of its own, and prints processor time and peak resident memory. ``--start`` measures
+the first fit of a new installation and ``hushfit plan``, ``--ledger`` a ledger of 10,000 entries,
+``--owners`` PP-ADMM with 100 owners, ``--limited`` a table in a process with less memory.
 """
 
 import argparse
 import math
+import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -22,12 +26,15 @@ import pyarrow.parquet
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks._report import Measurement, machine, markdown, side_by_side
-from hushfit import PrivateLogisticRegression
+from benchmarks.federated import many, without_warnings
+from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema, SchemaFile
 from hushfit.data.tables import CodedRows, find_tables, schema_to_toml
+from hushfit.federated import PPADMM, Network, fit_together
 from hushfit.losses import Logistic
 from hushfit.penalties import Zero
-from hushfit.privacy import Relation
+from hushfit.privacy import GaussianCost, Relation
+from hushfit.privacy.ledger._verify import verify_ledger
 from hushfit.problem import Problem
 from hushfit.release import ClippedGradient
 
@@ -190,14 +197,153 @@ def end_to_end(folder: Path, n: int) -> list[Measurement]:
     return found
 
 
-def run(n: int | None) -> list[Measurement]:
+def in_order(n: int, d: int) -> list[Measurement]:
+    """A fit of an array in F order against the same array in C order."""
+    rng = np.random.default_rng(0)
+    X, y = rng.random((n, d)), rng.integers(0, 2, n)
+    model = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=(0, 1))
+    tasks = [lambda X=X: model.fit(X, y) for X in (np.asfortranarray(X), X)]
+    by_columns, by_rows = side_by_side(tasks, 5, clock=time.process_time)
+    return [Measurement("fit in F order / C order", by_columns / by_rows, 1.3, note=f"{n} x {d}")]
+
+
+FIRST_FIT = """
+import numpy as np
+from hushfit import PrivateLogisticRegression
+rng = np.random.default_rng(0)
+X, y = rng.random((2000, 20)), rng.integers(0, 2, 2000)
+PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=(0, 1)).fit(X, y)
+"""
+
+
+def processor_of(command: list[str], folder: Path, cache: Path, times: int) -> float:
+    """Least processor time of a new process, with machine code kept in a folder."""
+    least = math.inf
+    for _ in range(times):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        subprocess.run(
+            [sys.executable, "-c", *command],
+            cwd=folder,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(cache)},
+            check=True,
+            capture_output=True,
+        )
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        least = min(least, took)
+    return least
+
+
+def starting(folder: Path, times: int = 2) -> list[Measurement]:
+    """The first fit after an installation, the next one, and a plan; with interpreter and
+    imports.
+    """
+    (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(schema())))
+    write_table(folder, 20_000)
+    options = ["--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-9", "-o", "m.json"]
+    tasks = {"array": [FIRST_FIT], "table": [RUN, "fit", "t.csv", *options, "--overwrite"]}
+    found = []
+    for name, command in tasks.items():
+        caches = [folder / f"{name}-{k}" for k in range(times)]
+        cold = min(processor_of(command, folder, cache, 1) for cache in caches)
+        warm = processor_of(command, folder, caches[0], times)
+        found += [
+            Measurement(f"first fit of a process, {name}, cold compile cache", cold, 3.0, "s"),
+            Measurement("the same, warm", warm, None, "s"),
+        ]
+    plan = [RUN, "plan", "--rows", "20000", "--columns", "20"]
+    planned = processor_of(plan, folder, folder / "array-0", times + 1)
+    return [*found, Measurement("hushfit plan", planned, 1.0, "s")]
+
+
+def charging(folder: Path, most: int = 10_000) -> list[Measurement]:
+    """A charge of a short and of a long ledger on disk, and its verification."""
+    path = folder / "ledger.db"
+    ledger = Ledger.create(path, "rows", 1e9, 0.5)
+
+    def charges(count: int) -> float:
+        start = time.process_time()
+        for _ in range(count):
+            ledger.charge(GaussianCost(50.0), "fit", "replace-one")
+        return (time.process_time() - start) / count
+
+    charges(10)
+    few = charges(20)
+    charges(most - 50)
+    late = charges(20)
+    start = time.process_time()
+    problems = verify_ledger(path)
+    took = time.process_time() - start
+    assert not any(problems.values())
+    note = f"{1e3 * few:.1f} and {1e3 * late:.1f} ms"
+    return [
+        Measurement(f"charge at {most:,} entries / at 10", late / few, 1.5, note=note),
+        Measurement(f"verification of {most:,} entries", took, 10.0, "s"),
+    ]
+
+
+def conversing(owners: int = 100, rows: int = 1000) -> list[Measurement]:
+    """Processor time of five rounds of PP-ADMM with many owners."""
+    parts = many(owners, rows)
+    network = Network.random(list(parts), 4.0, seed=1)
+    start = time.process_time()
+    without_warnings(
+        lambda: fit_together(
+            PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=(0, 1)),
+            parts,
+            network,
+            PPADMM(steps=5),
+            random_state=0,
+        )
+    )
+    took = time.process_time() - start
+    return [Measurement(f"PP-ADMM, {owners} owners, 5 rounds", took, unit="s")]
+
+
+def within(folder: Path, n: int, allowed: int) -> list[Measurement]:
+    """A fit in a process that may write to less memory than the table has bytes, against one that
+    may have as much as it likes.
+    """
+    text, _ = write_table(folder, n)
+    (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(schema())))
+    options = ["--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-10", "--overwrite"]
+    command = [sys.executable, "-c", RUN, "fit", text.name, *options, "-o", "model.json"]
+    used = []
+    for limit in (None, allowed):
+        done = subprocess.run(
+            command,
+            cwd=folder,
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            preexec_fn=limit
+            and (lambda: resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))),
+        )
+        words = done.stdout.split()
+        used.append(float(words[words.index("processor") + 1]))
+    size = text.stat().st_size / 1e6
+    note = f"{size:.0f} MB of CSV, {allowed / 1e6:.0f} MB allowed, processor time"
+    return [Measurement("fit with little memory / with much", used[1] / used[0], 1.2, note=note)]
+
+
+def run(n: int | None, part: str | None = None) -> list[Measurement]:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        if n is not None:
+        parts: dict[str, Callable[[], list[Measurement]]] = {
+            "start": lambda: starting(folder),
+            "ledger": lambda: charging(folder),
+            "owners": conversing,
+            "limited": lambda: within(folder, n or 2_500_000, 500_000_000),
+        }
+        if part is not None:
+            found = parts[part]()
+        elif n is not None:
             found = end_to_end(folder, n)
         else:
             found = [*reading(folder, 200_000), *predicting(200_000), *growth()]
+            found += in_order(200_000, 40)
     print(machine())
     print(markdown(["what", "value", "goal", "", "how"], [one.cells() for one in found]))
     return found
@@ -206,7 +352,10 @@ def run(n: int | None) -> list[Measurement]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--rows", type=int, help="fit a table of this length instead")
-    run(parser.parse_args().rows)
+    for part in ("start", "ledger", "owners", "limited"):
+        parser.add_argument(f"--{part}", dest="part", action="store_const", const=part)
+    given = parser.parse_args()
+    run(given.rows, given.part)
 
 
 if __name__ == "__main__":

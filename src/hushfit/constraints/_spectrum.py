@@ -5,8 +5,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import structural_rank
-from scipy.sparse.linalg import MatrixRankWarning, splu
 
 from hushfit._typing import Matrix
 
@@ -32,7 +30,9 @@ def gram_bound(A: LinearMap) -> float:
     if not sparse.issparse(A) or min(A.shape) <= _FEW:
         gram = A @ A.T if A.shape[0] < A.shape[1] else A.T @ A
         return _MARGIN * max(float(np.linalg.eigvalsh(_dense(gram))[-1]), 0.0)
-    return _MARGIN * min(_ratio_bound(abs(A)), float(sparse.linalg.norm(A.T @ A)))
+    from scipy.sparse.linalg import norm  # here and below: plans need no factors
+
+    return _MARGIN * min(_ratio_bound(abs(A)), float(norm(A.T @ A)))
 
 
 def _ratio_bound(A: LinearMap) -> float:
@@ -61,6 +61,8 @@ def has_full_row_rank(A: LinearMap) -> bool:
         return False
     if not sparse.issparse(A) or rows * columns <= _SMALL:
         return bool(np.linalg.matrix_rank(_dense(A)) == rows)
+    from scipy.sparse.csgraph import structural_rank
+
     return bool(structural_rank(A) == rows) and _is_positive(A)
 
 
@@ -68,7 +70,9 @@ def _is_positive(A: LinearMap) -> bool:
     """Whether no pivot of AA' vanishes; rows are first scaled to norm 1, which does not change the
     rank.
     """
-    lengths = sparse.linalg.norm(A, axis=1)
+    from scipy.sparse.linalg import MatrixRankWarning, norm, splu
+
+    lengths = norm(A, axis=1)
     if not lengths.all():
         return False
     A = sparse.diags_array(1 / lengths) @ A

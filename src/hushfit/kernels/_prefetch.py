@@ -1,20 +1,34 @@
 """Prefetch memory into the cache; numba has no function for this instruction."""
 
+from collections.abc import Callable
 from typing import Any
 
-from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
+from hushfit.kernels._compile import Later
 
 _READ, _KEEP_IN_ALL_CACHES, _DATA = 0, 3, 1
 
 
-@intrinsic
-def prefetch(typingctx: Any, array: Any, element: Any) -> Any:
+def _intrinsic(function: Callable[..., Any]) -> Any:
+    """Numba's type of the instruction, under the name that numba asks for."""
+    from numba.core.registry import cpu_target
+    from numba.extending import intrinsic
+
+    made, context = intrinsic(function), cpu_target.typing_context
+    context.refresh()  # compilation has begun, and learns of the instruction now
+
+    class Typed:
+        _numba_type_ = context.resolve_value_type(made)
+
+    return Typed
+
+
+def _prefetch(typingctx: Any, array: Any, element: Any) -> Any:
     """Fetch the cache line of ``array.flat[element]`` (C order). It reads nothing, so it may point
     past the end.
     """
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = context.make_array(signature.args[0])(context, builder, args[0]).data
@@ -27,3 +41,6 @@ def prefetch(typingctx: Any, array: Any, element: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(array, types.intp), codegen
+
+
+prefetch = Later(_intrinsic, _prefetch)

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from hushfit.kernels._compile import compiled
+from hushfit.kernels._compile import compiled, inlined
 from hushfit.kernels._prefetch import prefetch
 from hushfit.kernels.gradient import (
     _ANY_ORDER,
@@ -51,7 +51,7 @@ def _two_dots_sparse(data, indices, start, stop, w, v):
     return first, second
 
 
-@compiled(**_STRICT)
+@inlined
 def _weight(code, parameter, margin, other, y, scale, cap, bound):
     """Factor of the raw row: the difference of two capped slopes, itself capped."""
     here = min(cap, max(-cap, _slope(code, parameter, scale * margin, y)))
@@ -171,7 +171,7 @@ def scalar_csr(
     total -= ROUNDER * grid
 
 
-@compiled(**_STRICT)
+@inlined
 def _subtract_outputs(code, parameter, t, other, label, scale, cap, bound):
     """Replace one row's margins ``t`` by the clipped difference of its factors at two points."""
     _weigh_outputs(code, parameter, t, label, scale, cap)

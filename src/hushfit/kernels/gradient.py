@@ -20,7 +20,7 @@ import math
 
 import numpy as np
 
-from hushfit.kernels._compile import compiled
+from hushfit.kernels._compile import compiled, inlined
 from hushfit.kernels._prefetch import prefetch
 from hushfit.kernels.codes import (
     HUBER_HINGE,
@@ -47,7 +47,7 @@ _STRICT = {"nogil": True, "error_model": "numpy"}
 _ANY_ORDER = {**_STRICT, "fastmath": {"contract", "reassoc", "nsz"}}
 
 
-@compiled(**_STRICT)
+@inlined
 def _slope(code, parameter, t, y):
     """Slope dl/dt of the pointwise loss named by ``code``."""
     if code == LOGISTIC:
@@ -67,24 +67,24 @@ def _slope(code, parameter, t, y):
     raise NotImplementedError(UNKNOWN)
 
 
-@compiled(**_STRICT)
+@inlined
 def _weight(code, parameter, margin, y, scale, cap):
     """Factor of the raw row in its clipped gradient, from the unscaled margin."""
     slope = _slope(code, parameter, scale * margin, y)
     return scale * min(cap, max(-cap, slope))
 
 
-@compiled(**_STRICT)
+@inlined
 def _count(n_rows, rows):
     return n_rows if rows.shape[0] == 0 else rows.shape[0]
 
 
-@compiled(**_STRICT)
+@inlined
 def _pick(rows, k):
     return k if rows.shape[0] == 0 else rows[k]
 
 
-@compiled(**_STRICT)
+@inlined
 def _own(values, i):
     """The entry of a row, of one value per row or one for all. No branch: the loops around it are
     equally fast with and without weights.
@@ -118,7 +118,7 @@ def _dot_sparse(data, indices, start, stop, w):
     return total
 
 
-@compiled(**_STRICT)
+@inlined
 def _add(X, i, weight, unit, total):
     last = X.shape[1]
     for j in range(last):
@@ -126,7 +126,7 @@ def _add(X, i, weight, unit, total):
     total[last] += weight * unit
 
 
-@compiled(**_STRICT)
+@inlined
 def _add_sparse(data, indices, start, stop, weight, unit, total):
     """As ``_add`` for a row in compressed sparse form."""
     for p in range(start, stop):
@@ -134,7 +134,7 @@ def _add_sparse(data, indices, start, stop, weight, unit, total):
     total[total.shape[0] - 1] += weight * unit
 
 
-@compiled(**_STRICT)
+@inlined
 def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
     """Like four calls of ``_add``, with one pass over the accumulators."""
     last = X.shape[1]
@@ -143,7 +143,7 @@ def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
     total[last] = (((total[last] + wa * unit) + wb * unit) + wc * unit) + wd * unit
 
 
-@compiled(**_STRICT)
+@inlined
 def _add_chunk(X, chosen, weights, count, unit, total):
     k = 0
     while k + 4 <= count:
@@ -168,7 +168,8 @@ def scalar_dense(X, rows, y, scale, shares, caps, unit, w, code, parameter, grid
     intercept = unit * w[width]
     chosen = np.empty(_CHUNK, np.int64)
     weights = np.empty(_CHUNK)
-    total[:] = ROUNDER * grid
+    for j in range(width + 1):
+        total[j] = ROUNDER * grid
     count = _count(X.shape[0], rows)
     k = 0
     while k < count:
@@ -189,7 +190,8 @@ def scalar_dense(X, rows, y, scale, shares, caps, unit, w, code, parameter, grid
                 filled += 1
         _add_chunk(X, chosen, weights, filled, unit, total)
         k = stop
-    total -= ROUNDER * grid
+    for j in range(width + 1):
+        total[j] -= ROUNDER * grid
 
 
 @compiled(**_STRICT)
@@ -212,7 +214,7 @@ def scalar_csr(
     total -= ROUNDER * grid
 
 
-@compiled(**_STRICT)
+@inlined
 def _weigh_outputs(code, parameter, t, label, scale, cap):
     """Replace one row's unscaled margins ``t`` by its factors in each output's gradient, clipped as
     one vector.
@@ -241,7 +243,7 @@ def _weigh_outputs(code, parameter, t, label, scale, cap):
         t[o] *= factor
 
 
-@compiled(**_STRICT)
+@inlined
 def _margins(X, i, unit, w, t):
     """Write the unscaled margins of a row into ``t``. An output always takes the same machine code,
     so that a margin depends on its row alone.

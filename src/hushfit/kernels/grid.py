@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from hushfit.kernels._compile import compiled
+from hushfit._typing import IntVector, Vector
 
 
-@compiled(nogil=True, error_model="numpy")
-def add_on_grid(answer, noise, step):
+def add_on_grid(answer: Vector, noise: IntVector, step: float) -> Vector:
     """Round to multiples of ``step``, add noise in steps, scale back. Plain IEEE arithmetic, in the
     order written.
     """
-    noisy = np.empty(answer.shape[0])
-    for k in range(answer.shape[0]):
-        noisy[k] = (np.int64(np.rint(answer[k] / step)) + noise[k]) * step
-    return noisy
+    with np.errstate(all="ignore"):
+        steps = np.rint(answer / step).astype(np.int64)
+    steps += noise
+    return np.asarray(steps * step)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushfit._typing import IntVector
-from hushfit.kernels._compile import compiled
+from hushfit.kernels._compile import compiled, inlined
 
 Words: TypeAlias = NDArray[np.uint32]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
@@ -33,7 +33,7 @@ def _compiled(function: _Function) -> _Function:
     return loop
 
 
-@_compiled
+@inlined
 def take(words: Words, at: IntVector, bits: int) -> int:
     """Return the next ``bits`` (at most 31) bits of the stream as an integer."""
     start = at[0]
@@ -47,7 +47,7 @@ def take(words: Words, at: IntVector, bits: int) -> int:
     return int((pair >> (start & 31)) & ((1 << bits) - 1))
 
 
-@_compiled
+@inlined
 def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     """Bernoulli(numerator / 2**bits): are ``bits`` fresh bits, most significant first, below the
     numerator?
@@ -64,7 +64,7 @@ def _below(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     return False
 
 
-@_compiled
+@inlined
 def _one_in(words: Words, at: IntVector, sides: int) -> bool:
     """Bernoulli(1 / sides): a uniform draw from {0, ..., sides - 1}, by rejection, is 0."""
     bits = 0
@@ -76,7 +76,7 @@ def _one_in(words: Words, at: IntVector, sides: int) -> bool:
     return drawn == 0
 
 
-@_compiled
+@inlined
 def _exp_minus(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     """Bernoulli(exp(-x)), x = numerator / 2**bits in [0, 1]: of Bernoulli(x/K), K = 1, 2, ...,
     an odd K fails first.
@@ -89,7 +89,7 @@ def _exp_minus(words: Words, at: IntVector, numerator: int, bits: int) -> bool:
     return at[0] != _BUFFER_EXHAUSTED and K % 2 == 1
 
 
-@_compiled
+@inlined
 def _all_exp_minus(words: Words, at: IntVector, numerator: int, bits: int, times: int) -> bool:
     """Bernoulli(exp(-times * x)): ``times`` independent trials all succeed."""
     while times > 0 and _exp_minus(words, at, numerator, bits):
@@ -97,7 +97,7 @@ def _all_exp_minus(words: Words, at: IntVector, numerator: int, bits: int, times
     return times == 0
 
 
-@_compiled
+@inlined
 def _laplace(words: Words, at: IntVector, k: int) -> int:
     """One discrete Laplace draw of scale 2**k."""
     while at[0] < _BUFFER_EXHAUSTED:

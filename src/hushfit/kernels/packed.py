@@ -12,14 +12,14 @@ read compressed sparse rows.
 
 ``runs`` has the numbers that are next to each other: the first one, its position among the entries
 of a row, and how many there are. ``code_at`` has the positions of labels, ``number_features`` the
-feature of each number and ``code_starts`` the first feature of each label.
+feature of each number and ``code_starts`` the first feature of each label. ``data``, ``indices``
+and ``ends`` are sparse rows to write to, with the features of numbers and the ones of labels.
 """
 
 import numpy as np
 
 from hushfit.kernels import difference, line_search
-from hushfit.kernels import rows as row_kernels
-from hushfit.kernels._compile import compiled
+from hushfit.kernels._compile import compiled, inlined
 from hushfit.kernels.gradient import (
     _ANY_ORDER,
     _STRICT,
@@ -31,34 +31,12 @@ from hushfit.kernels.gradient import (
     _weigh_outputs,
     _weight,
 )
+from hushfit.kernels.rows import _inverse_length, _length_sparse, _margin_sparse
 
-_CHUNK = 32  # rows that are treated together: small enough for the first-level cache
-
-
-@compiled(**_STRICT)
-def _blank(rows, runs, code_at, number_features):
-    """Entries of some rows with what no row changes: the features of numbers, the ones of labels.
-
-    Returns data, indices and row ends.
-    """
-    # Plain loops: arange, ones and unpacking of rows of an array take a second to be compiled.
-    width = number_features.shape[0] + code_at.shape[0]
-    data = np.empty(rows * width, np.float32)
-    indices = np.empty(rows * width, np.int32)
-    ends = np.empty(rows + 1, np.int64)
-    ends[0] = 0
-    for r in range(rows):
-        ends[r + 1] = ends[r] + width
-        for k in range(code_at.shape[0]):
-            data[ends[r] + code_at[k]] = 1.0
-        for k in range(runs.shape[0]):
-            first, at = runs[k, 0], ends[r] + runs[k, 1]
-            for j in range(runs[k, 2]):
-                indices[at + j] = number_features[first + j]
-    return data, indices, ends
+CHUNK = 32  # rows that are treated together: small enough for the first-level cache
 
 
-@compiled(**_STRICT)
+@inlined
 def _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices):
     """Write the values and features of some rows where `_blank` left them out."""
     # Unsigned, to avoid tests for negative indices.
@@ -73,22 +51,40 @@ def _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, i
             indices[base + np.uint64(code_at[k])] = code_starts[k] + np.int32(codes[i, k])
 
 
-@compiled(**_STRICT)
+@inlined
 def _part(values, start, stop):
     """The entries of some rows, of one value per row or one for all."""
     return values if values.shape[0] == 1 else values[start:stop]
 
 
 @compiled(**_STRICT)
-def unpack(numbers, codes, runs, code_at, number_features, code_starts):
-    """Values, features and row ends of packed rows as compressed sparse rows."""
+def unpack(numbers, codes, runs, code_at, code_starts, data, indices, ends):
+    """Complete packed rows as compressed sparse rows, of which ``PackedLayout.blank`` has written
+    what no row changes.
+    """
     n = numbers.shape[0]
-    data, indices, ends = _blank(n, runs, code_at, number_features)
     _write_rows(numbers, codes, 0, n, runs, code_at, code_starts, data, indices)
-    return data, indices, ends
 
 
 @compiled(**_STRICT)
+def unit_scales(numbers, runs, words, unit, scale):
+    """As ``rows.unit_scales_csr``: squares are added up in the order of the words, and that of a
+    label is one.
+    """
+    for i in range(numbers.shape[0]):
+        square, word = unit, 0
+        for k in range(runs.shape[0]):
+            for _ in range(word, runs[k, 1]):
+                square += 1.0
+            for j in range(runs[k, 0], runs[k, 0] + runs[k, 2]):
+                square += np.float64(numbers[i, j]) * np.float64(numbers[i, j])
+            word = runs[k, 1] + runs[k, 2]
+        for _ in range(word, words):
+            square += 1.0
+        scale[i] = _inverse_length(square)
+
+
+@inlined
 def _of_numbers(w, number_features):
     """The weights of the numbers, in their order, and that of the intercept."""
     p = number_features.shape[0]
@@ -108,7 +104,7 @@ def _dot_codes(codes, i, code_starts, w):
     return total
 
 
-@compiled(**_STRICT)
+@inlined
 def _add_codes(codes, code_starts, chosen, weights, count, total):
     """Add the weights of some rows to the features of their labels."""
     for r in range(count):
@@ -117,7 +113,7 @@ def _add_codes(codes, code_starts, chosen, weights, count, total):
             total[np.uint64(code_starts[k]) + np.uint64(codes[i, k])] += weight
 
 
-@compiled(**_STRICT)
+@inlined
 def _settle(own, number_features, total):
     """Copy the sums of numbers, and of the intercept, to their features."""
     p = number_features.shape[0]
@@ -146,14 +142,14 @@ def scalar_gradient(
     """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``."""
     intercept = unit * w[w.shape[0] - 1]
     weights_of_numbers = _of_numbers(w, number_features)
-    chosen, margins, weights = np.empty(_CHUNK, np.int64), np.empty(_CHUNK), np.empty(_CHUNK)
+    chosen, margins, weights = np.empty(CHUNK, np.int64), np.empty(CHUNK), np.empty(CHUNK)
     own = np.empty(number_features.shape[0] + 1)
     own[:] = ROUNDER * grid
     total[:] = ROUNDER * grid
     n = numbers.shape[0]
-    for start in range(0, n, _CHUNK):
+    for start in range(0, n, CHUNK):
         filled = np.int64(0)  # a literal 0 would compile the chunk's loops for it too
-        for i in range(start, min(start + _CHUNK, n)):
+        for i in range(start, min(start + CHUNK, n)):
             if scale[i] != 0.0:
                 margin = _dot(numbers, i, weights_of_numbers) + intercept
                 margins[filled] = margin + _dot_codes(codes, i, code_starts, w)
@@ -170,7 +166,7 @@ def scalar_gradient(
     total -= ROUNDER * grid
 
 
-@compiled(**_STRICT)
+@inlined
 def _each_dot_codes(codes, i, code_starts, by_feature, t):
     """Add, for every output at once, the weights of a row's labels to its margins."""
     for k in range(np.uint64(code_starts.shape[0])):
@@ -179,7 +175,7 @@ def _each_dot_codes(codes, i, code_starts, by_feature, t):
             t[o] += row[o]
 
 
-@compiled(**_STRICT)
+@inlined
 def _add_codes_each(codes, code_starts, chosen, weights, count, by_feature):
     """As ``_add_codes`` for every output at once."""
     for r in range(count):
@@ -190,7 +186,7 @@ def _add_codes_each(codes, code_starts, chosen, weights, count, by_feature):
                 row[o] += own[o]
 
 
-@compiled(**_STRICT)
+@inlined
 def _place(share, t, filled, weights, by_output):
     """Write the weighted factors of a row into both tables; a product of arrays would allocate."""
     for o in range(t.shape[0]):
@@ -222,14 +218,14 @@ def vector_gradient(
         weights_of_numbers[o] = _of_numbers(w[o], number_features)
     by_feature = np.ascontiguousarray(w.T)
     sums = np.empty(by_feature.shape)
-    chosen, t = np.empty(_CHUNK, np.int64), np.empty(outputs)
-    weights, by_output = np.empty((_CHUNK, outputs)), np.empty((outputs, _CHUNK))
+    chosen, t = np.empty(CHUNK, np.int64), np.empty(outputs)
+    weights, by_output = np.empty((CHUNK, outputs)), np.empty((outputs, CHUNK))
     own[:] = ROUNDER * grid
     sums[:] = ROUNDER * grid
     n = numbers.shape[0]
-    for start in range(0, n, _CHUNK):
+    for start in range(0, n, CHUNK):
         filled = np.int64(0)
-        for i in range(start, min(start + _CHUNK, n)):
+        for i in range(start, min(start + CHUNK, n)):
             if scale[i] != 0.0:
                 _margins(numbers, i, unit, weights_of_numbers, t)
                 _each_dot_codes(codes, i, code_starts, by_feature, t)
@@ -252,8 +248,10 @@ def difference_sum(
     codes,
     runs,
     code_at,
-    number_features,
     code_starts,
+    data,
+    indices,
+    ends,
     y,
     scale,
     shares,
@@ -270,12 +268,11 @@ def difference_sum(
     """Write the sum of differences of clipped gradients of all rows, for one output or several:
     see ``difference.scalar_csr``.
     """
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
     every = np.empty(0, np.int64)
     total[:] = ROUNDER * grid
     n = numbers.shape[0]
-    for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
+    for start in range(0, n, CHUNK):
+        stop = min(start + CHUNK, n)
         _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
         matrix = data, indices, ends[: stop - start + 1]
         own = y[start:stop], scale[start:stop], _part(shares, start, stop)
@@ -296,8 +293,10 @@ def drop_sum(
     codes,
     runs,
     code_at,
-    number_features,
     code_starts,
+    data,
+    indices,
+    ends,
     y,
     scale,
     shares,
@@ -313,12 +312,11 @@ def drop_sum(
     """Write the sums of clipped decreases of all rows, for one output or several: see
     ``line_search.scalar_csr``.
     """
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
     every = np.empty(0, np.int64)
     total[:] = ROUNDER * grids
     n = numbers.shape[0]
-    for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
+    for start in range(0, n, CHUNK):
+        stop = min(start + CHUNK, n)
         _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
         matrix = data, indices, ends[: stop - start + 1]
         own = y[start:stop], scale[start:stop], _part(shares, start, stop)
@@ -334,31 +332,24 @@ def drop_sum(
 
 
 @compiled(**_STRICT)
-def lengths(numbers, codes, runs, code_at, number_features, code_starts, scale, unit, A, found):
+def lengths(
+    numbers, codes, runs, code_at, code_starts, data, indices, ends, scale, unit, A, stops, found
+):
     """Norm of ``A`` times each record: see ``rows.lengths_csr``."""
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
-    stops, image = row_kernels._stops(A), np.empty(A.shape[0])
-    n = numbers.shape[0]
-    for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
-        for i in range(start, stop):
-            own = ends[i - start], ends[i - start + 1]
-            found[i] = row_kernels._length_sparse(
-                data, indices, *own, scale[i], unit, A, stops, image
-            )
+    image, width = np.empty(A.shape[0]), ends[1]
+    for i in range(numbers.shape[0]):
+        _write_rows(numbers, codes, i, i + 1, runs, code_at, code_starts, data, indices)
+        found[i] = _length_sparse(data, indices, 0, width, scale[i], unit, A, stops, image)
 
 
 @compiled(**_STRICT)
-def margins(numbers, codes, runs, code_at, number_features, code_starts, scale, unit, w, found):
-    """Inner product of each record with ``w``; nan for the zero record."""
-    data, indices, ends = _blank(_CHUNK, runs, code_at, number_features)
-    n = numbers.shape[0]
-    for start in range(0, n, _CHUNK):
-        stop = min(start + _CHUNK, n)
-        _write_rows(numbers, codes, start, stop, runs, code_at, code_starts, data, indices)
-        own = ends[: stop - start + 1], scale[start:stop]
-        row_kernels.margins_csr(data, indices, *own, unit, w, found[start:stop])
+def margins(numbers, codes, runs, code_at, code_starts, data, indices, ends, scale, unit, w, found):
+    """Inner product of each record with ``w``; nan for the zero record: see
+    ``rows.margins_csr``.
+    """
+    for i in range(numbers.shape[0]):
+        _write_rows(numbers, codes, i, i + 1, runs, code_at, code_starts, data, indices)
+        found[i] = _margin_sparse(data, indices, 0, ends[1], scale[i], unit, w)
 
 
 @compiled(**_ANY_ORDER)

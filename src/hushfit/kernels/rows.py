@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
-from hushfit._typing import Matrix, Vector
-from hushfit.kernels._compile import compiled
+from hushfit._typing import IntVector, Matrix, Vector
+from hushfit.kernels._compile import compiled, inlined
 from hushfit.kernels.gradient import _ANY_ORDER, _dot, _margins
 
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
@@ -14,7 +14,7 @@ _SMALLEST_SQUARE = 1e-280
 _ROWS_AT_ONCE, _SIDE_BY_SIDE = 8, 64
 
 
-@compiled(**_OPTIONS)
+@inlined
 def _inverse_length(square):
     """1 / norm; 0 for the empty record and for one with a value that is not a finite number."""
     # Squares of smaller entries underflow one by one, and the scaled record would have a norm above
@@ -83,7 +83,7 @@ def lengths_dense(X: Matrix, scale: Vector, unit: float, A: Matrix, lengths: Vec
     """
     width = A.shape[0]
     if _mostly_zeros(X):
-        _lengths_one_by_one(X, scale, unit, A, _stops(A), lengths)
+        _lengths_one_by_one(X, scale, unit, A, stops_of(A), lengths)
     else:
         columns = np.zeros((width, width + 3))
         columns[:, :width] = A.T
@@ -97,17 +97,12 @@ def _mostly_zeros(X: Matrix) -> bool:
     return bool(2 * np.count_nonzero(first) < first.size)
 
 
-@compiled(**_OPTIONS)
-def _stops(A):
+def stops_of(A: Matrix) -> IntVector:
     """Number of entries of each row up to its last one that is not zero: half as many products for
     a triangle.
     """
-    stops = np.zeros(A.shape[0], np.int64)
-    for k in range(A.shape[0]):
-        for j in range(A.shape[1]):
-            if A[k, j] != 0.0:
-                stops[k] = j + 1
-    return stops
+    filled = A != 0.0
+    return np.where(filled.any(axis=1), A.shape[1] - np.argmax(filled[:, ::-1], axis=1), 0)
 
 
 @compiled(**_OPTIONS)
@@ -175,7 +170,7 @@ def _lengths_one_by_one(X, scale, unit, A, stops, lengths):
             lengths[start + r] = math.sqrt(square)
 
 
-@compiled(**_OPTIONS)
+@inlined
 def _record(X, i, scale, unit, record):
     """Write one record, with the entry of the intercept."""
     last = X.shape[1]
@@ -232,7 +227,7 @@ def margins_dense(X, scale, unit, w, margins):
         margins[i] = scale[i] * (_dot(X, i, w) + unit * w[last]) if scale[i] != 0.0 else math.nan
 
 
-@compiled(**_OPTIONS)
+@inlined
 def _length_sparse(data, indices, start, stop, scale, unit, A, stops, image):
     """Norm of ``A`` times one sparse record; 0 for the zero record."""
     if scale == 0.0:
@@ -262,27 +257,31 @@ def _length_sparse(data, indices, start, stop, scale, unit, A, stops, image):
 
 
 @compiled(**_OPTIONS)
-def lengths_csr(data, indices, indptr, scale, unit, A, lengths):
-    """Norm of ``A`` times each record."""
-    image, stops = np.empty(A.shape[0]), _stops(A)
+def lengths_csr(data, indices, indptr, scale, unit, A, stops, lengths):
+    """Norm of ``A`` times each record; ``stops`` are ``stops_of(A)``."""
+    image = np.empty(A.shape[0])
     for i in range(indptr.shape[0] - 1):
         lengths[i] = _length_sparse(
             data, indices, indptr[i], indptr[i + 1], scale[i], unit, A, stops, image
         )
 
 
+@inlined
+def _margin_sparse(data, indices, start, stop, scale, unit, w):
+    """Inner product of one sparse record with ``w``; nan for the zero record."""
+    if scale == 0.0:
+        return math.nan
+    total = unit * w[w.shape[0] - 1]
+    for p in range(start, stop):
+        total += data[p] * w[indices[p]]
+    return scale * total
+
+
 @compiled(**_OPTIONS)
 def margins_csr(data, indices, indptr, scale, unit, w, margins):
     """Inner product of each record with ``w``; nan for the zero record."""
-    last = w.shape[0] - 1
     for i in range(indptr.shape[0] - 1):
-        margins[i] = math.nan
-        if scale[i] == 0.0:
-            continue
-        total = unit * w[last]
-        for p in range(indptr[i], indptr[i + 1]):
-            total += data[p] * w[indices[p]]
-        margins[i] = scale[i] * total
+        margins[i] = _margin_sparse(data, indices, indptr[i], indptr[i + 1], scale[i], unit, w)
 
 
 @compiled(**_OPTIONS)
@@ -325,7 +324,7 @@ def _square(X, i):
     return square
 
 
-@compiled(**_OPTIONS)
+@inlined
 def _divide(margins, i, square, most):
     """Divide the margins of a row by the length of its record, or multiply them by ``most`` if that
     is less; 0 for the zero record.

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import NotConvergedWarning
@@ -134,7 +134,7 @@ class PublicMinimiser:
 
         start = (np.atleast_2d(first) @ root).ravel()
         options = {"maxiter": _MOST_STEPS, "maxfun": 2 * _MOST_STEPS, "ftol": 0.0, "gtol": 1e-10}
-        found = minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
+        found = scipy.optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
         return weights(found.x)
 
     def _proximal(self, start: Vector) -> tuple[Vector, Vector]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from functools import cache
 from numbers import Integral
 from typing import Any
 from uuid import UUID
@@ -25,8 +26,6 @@ from hushfit.errors import InvalidArgument
 
 # Recognised by name, so that pandas is not imported.
 _MISSING_TYPES = ("NAType", "NaTType")
-# Marks of the byte order and of no width show as little as a blank does.
-_BLANKS = "".join(filter(str.isspace, map(chr, range(sys.maxunicode + 1)))) + "\ufeff\u200b\u2060"
 # An exponent needs its sign or a point before it: 0e12 and 0e34 are codes in base 16.
 _NUMBER = re.compile(
     r"([+-]?)(0|[1-9][0-9]*|(?=\.[0-9]))(?![0-9]*[eE][0-9])(?:\.([0-9]*))?"
@@ -112,10 +111,17 @@ def _decoded(cell: bytes) -> str | bytes:
         return cell
 
 
+@cache
+def _blanks() -> str:
+    """Blanks of all writing systems. Marks of the byte order and of no width show as little."""
+    spaces = filter(str.isspace, map(chr, range(sys.maxunicode + 1)))
+    return "".join(spaces) + "\ufeff\u200b\u2060"
+
+
 def _text(text: str | bytes) -> bytes | None:
     if isinstance(text, bytes):
         return text.strip() or None
-    text = text.strip(_BLANKS)
+    text = text.strip(_blanks())
     if text.isascii():
         text = _number_text(text) or _moment_text(text) or text
     else:

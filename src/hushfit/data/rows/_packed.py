@@ -12,6 +12,7 @@ import numpy as np
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data.rows._source import ALL_ROWS, SparseBlock, root_weights
 from hushfit.kernels import packed as kernels
+from hushfit.kernels.rows import stops_of
 
 
 @dataclass(frozen=True)
@@ -61,12 +62,34 @@ class PackedLayout:
         return np.min_scalar_type(max(self.widths) - 1)
 
     @property
-    def arrays(self) -> tuple[AnyArray, IntVector, AnyArray, AnyArray]:
+    def _words(self) -> tuple[AnyArray, IntVector, AnyArray]:
         """What kernels need to know: see ``kernels/packed.py``."""
-        return self._runs, self.code_at, self.number_features, self.code_starts
+        return self.runs, self.code_at, self.code_starts
+
+    def blank(self, rows: int) -> tuple[AnyArray, AnyArray, IntVector]:
+        """Values, features and row ends of some sparse rows, with what no row changes: the features
+        of numbers and the ones of labels.
+        """
+        width = len(self.widths)
+        indices = np.tile(self._starts, rows)
+        return np.ones(rows * width, np.float32), indices, width * np.arange(rows + 1)
+
+    def unpack(
+        self, numbers: AnyArray, codes: AnyArray
+    ) -> tuple[AnyArray, AnyArray, IntVector]:
+        """Values, features and row ends of packed rows as compressed sparse rows."""
+        sparse = self.blank(len(numbers))
+        kernels.unpack(numbers, codes, *self._words, *sparse)
+        return sparse
+
+    def unit_scales(self, numbers: AnyArray, unit: float) -> Vector:
+        """Factors that make each record a unit vector."""
+        scale = np.empty(len(numbers))
+        kernels.unit_scales(numbers, self.runs, len(self.widths), unit, scale)
+        return scale
 
     @cached_property
-    def _runs(self) -> AnyArray:
+    def runs(self) -> AnyArray:
         """Numbers next to each other: the first one, its word, and how many there are."""
         breaks = np.flatnonzero(np.diff(self.number_at, prepend=-2) > 1)
         lengths = np.diff(breaks, append=len(self.number_at))
@@ -95,13 +118,13 @@ class PackedBlock:
     shares: Vector
     unit: float
 
-    @property
-    def _rows(self) -> tuple[AnyArray, ...]:
-        return (self.numbers, self.codes, *self.layout.arrays)
+    def _rows(self, at_once: int) -> tuple[AnyArray, ...]:
+        """The rows, and sparse ones to write some of them to."""
+        return (self.numbers, self.codes, *self.layout._words, *self.layout.blank(at_once))
 
     @property
     def _labelled(self) -> tuple[AnyArray, ...]:
-        return (*self._rows, self.y, self.scale, self.shares)
+        return (*self._rows(kernels.CHUNK), self.y, self.scale, self.shares)
 
     def gradient_sum(
         self, w: Vector, caps: Vector, code: int, parameter: float, grid: float
@@ -159,22 +182,19 @@ class PackedBlock:
 
     def lengths(self, A: Matrix) -> Vector:
         found = np.empty(len(self.scale))
-        kernels.lengths(*self._rows, self.scale, self.unit, A, found)
+        kernels.lengths(*self._rows(1), self.scale, self.unit, A, stops_of(A), found)
         return found
 
     def margins(self, w: Vector) -> Vector:
         found = np.empty(len(self.scale))
-        kernels.margins(*self._rows, self.scale, self.unit, w, found)
+        kernels.margins(*self._rows(1), self.scale, self.unit, w, found)
         return found
 
     @cached_property
     def unpacked(self) -> SparseBlock:
         """The same records in compressed sparse rows."""
-        data, indices, indptr = kernels.unpack(*self._rows)
         return SparseBlock(
-            data,
-            indices,
-            indptr,
+            *self.layout.unpack(self.numbers, self.codes),
             ALL_ROWS,
             self.place,
             self.y,

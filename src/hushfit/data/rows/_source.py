@@ -565,7 +565,8 @@ class SparseBlock:
 
     def lengths(self, A: Matrix) -> Vector:
         lengths = np.empty(len(self.scale))
-        row_kernels.lengths_csr(*self._matrix, self.scale, self.unit, A, lengths)
+        stops = row_kernels.stops_of(A)
+        row_kernels.lengths_csr(*self._matrix, self.scale, self.unit, A, stops, lengths)
         return lengths
 
     def centred_lengths(self, inverse: Vector, centre: Vector) -> Vector:

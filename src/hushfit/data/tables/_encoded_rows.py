@@ -55,7 +55,6 @@ from hushfit.data.tables._page_cache import PageCache
 from hushfit.data.tables._page_file import PAGE_ROWS, PackedPart, PageFile, RowVectors
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.features import AdditiveMap
-from hushfit.kernels import packed as packed_kernels
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 from hushfit.unit import ROW, PrivacyUnit
@@ -99,9 +98,7 @@ class RowCodec:
 
     def unpack(self, numbers: AnyArray, codes: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
         """Sparse rows: one entry for each word."""
-        parts: tuple[AnyArray, AnyArray, AnyArray]
-        parts = packed_kernels.unpack(numbers, codes, *self.layout.arrays)
-        return parts
+        return self.layout.unpack(numbers, codes)
 
     def matrix(self, batch: Any) -> Any:
         """The features of a record batch as a CSR matrix."""
@@ -555,6 +552,19 @@ class CodedRows:
         zero.
         """
         numbers, codes = self._packed(place.start, place.stop)
+        scale = self._own_scales(numbers, codes)
+        if not self.keep_unlabelled:
+            scale[np.isnan(self._pages.part(place.start, place.stop).labels)] = 0.0
+        if self.design is not None:
+            scale *= ~self._has_no_place(numbers, codes, self.design)
+        return scale
+
+    def _own_scales(self, numbers: AnyArray, codes: AnyArray) -> Vector:
+        """Factors by the values of the records."""
+        if self._is_packed and self.scaling is not RecordScaling.BOUNDED:
+            scale = self.codec.layout.unit_scales(numbers, self.unit)
+            self.scaling.limit(scale, self.length)
+            return scale
         data, _, indptr = self.unpack(numbers, codes)
         scale = np.empty(len(numbers))
         if self.scaling is RecordScaling.BOUNDED:
@@ -562,10 +572,6 @@ class CodedRows:
         else:
             row_kernels.unit_scales_csr(data, indptr, self.unit, scale)
             self.scaling.limit(scale, self.length)
-        if not self.keep_unlabelled:
-            scale[np.isnan(self._pages.part(place.start, place.stop).labels)] = 0.0
-        if self.design is not None:
-            scale *= ~self._has_no_place(numbers, codes, self.design)
         return scale
 
     def _has_no_place(self, numbers: AnyArray, codes: AnyArray, design: MainEffects) -> BoolVector:

@@ -314,6 +314,7 @@ class _Stream:
         positions = self._need.positions
         left = self.words[self.at[0] // positions :]
         self.words = np.concatenate([left, self._fresh(coordinates)])
+        self.words.flags.writeable = False  # as at first: loops are compiled for one type
         self.at[0] %= positions
 
     def word(self) -> int:

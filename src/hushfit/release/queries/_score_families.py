@@ -12,7 +12,7 @@ from functools import cache
 from typing import Protocol
 
 import numpy as np
-from scipy.optimize import brentq
+import scipy
 from scipy.special import expit, logit
 
 from hushfit._typing import Vector
@@ -133,7 +133,7 @@ class CountMeans:
 
     def margin(self, mean: float) -> float:
         top = math.log(self.most) + 1.0
-        return float(brentq(lambda t: self.mean(t) - mean, _LEAST_LOG_RATE, top))
+        return float(scipy.optimize.brentq(lambda t: self.mean(t) - mean, _LEAST_LOG_RATE, top))
 
 
 @dataclass(frozen=True)

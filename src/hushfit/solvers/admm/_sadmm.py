@@ -17,7 +17,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from hushfit._typing import Vector
 from hushfit.constraints import Constraint, identity
@@ -134,6 +133,8 @@ class Splitting:
         return direction
 
     def _solve_gram(self, images: Vector) -> Vector:
+        from scipy.sparse.linalg import splu  # here: plans need no factors
+
         gram = sparse.csc_array(self.constraint.A @ self.constraint.A.T)
         return np.asarray(splu(gram).solve(np.ascontiguousarray(images.T)).T)
 

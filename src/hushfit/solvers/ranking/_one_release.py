@@ -25,7 +25,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
-from scipy.optimize import minimize
+import scipy
 
 from hushfit._typing import IntVector, Matrix, Vector
 from hushfit.errors import InvalidArgument
@@ -284,5 +284,5 @@ def _minimum(
         return value / total, slope / total
 
     options = {"maxiter": _MOST_ITERATIONS, "ftol": 1e-12, "gtol": 1e-7}
-    found = minimize(objective, np.zeros(len(b)), jac=True, method="L-BFGS-B", options=options)
+    found = scipy.optimize.minimize(objective, np.zeros(len(b)), jac=True, method="L-BFGS-B", options=options)
     return np.asarray(scale * found.x)
