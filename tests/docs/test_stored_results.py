@@ -17,7 +17,7 @@ def test_the_page_of_the_source_texts_has_the_tables_of_the_draws_that_were_kept
     assert tables in between(seeds.PAGE, "seeds")
 
 
-# Figures and tables of the five texts; those of the thesis that list symbols are named in a sentence.
+# Figures and tables of the five texts, but for tables of symbols.
 SHOWN = {
     "Paper 000": [f"Figure {k}" for k in range(1, 5)],
     "Paper 001": [f"Figure {k}" for k in range(1, 8)],
