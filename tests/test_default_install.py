@@ -1,5 +1,6 @@
 """A default install is enough for everything that is no extra."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -38,9 +39,9 @@ def name_of(requirement):
     return re.split(r"[ ;<>=!~\[(]", requirement)[0].lower().replace("_", "-")
 
 
-def default_distributions():
-    """The dependencies of a default install, with theirs."""
-    found, waiting = set(), [name_of(line) for line in PROJECT["dependencies"]]
+def with_dependencies(requirements):
+    """Names of the distributions that are required, and of those that they require."""
+    found, waiting = set(), [name_of(line) for line in requirements]
     while waiting:
         name = waiting.pop()
         if name not in found:
@@ -65,7 +66,7 @@ sys.meta_path.insert(0, Absent())
 
 def run_by_default(script, folder):
     """Run a script in a fresh interpreter that finds no module of an extra."""
-    allowed = default_distributions() | {"hushfit"}
+    allowed = with_dependencies(PROJECT["dependencies"]) | {"hushfit"}
     extras = {
         module
         for module, owners in packages_distributions().items()
@@ -95,6 +96,37 @@ for module in pkgutil.walk_packages(hushfit.__path__, "hushfit.", onerror=lambda
 print(missing)
 """
     assert {*eval(run_by_default(script, tmp_path))} == DOORS
+
+
+def test_the_tests_of_other_versions_import_what_those_have():
+    """``make lowest`` and ``make matrix`` have neither all extras nor all tools of developers."""
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    folders = re.search(r"^CORE := (.+)$", makefile, re.M)[1].replace("../", "").split()
+    required = [*PROJECT["dependencies"], "hushfit"]
+    required += re.findall(r"'(\w+)>=", re.search(r"^TESTERS := (.+)$", makefile, re.M)[1])
+    for extra in re.search(r"--editable '\.\[(.+?)\]' \$\(TESTERS\)", makefile)[1].split(","):
+        required += PROJECT["optional-dependencies"][extra]
+    installed = with_dependencies(required)
+    owners = packages_distributions()
+    doors = DOORS - {"hushfit.data.design.formula", "hushfit.data.tables._excel"}
+    wrong = [
+        f"{path.relative_to(ROOT)}: {module}"
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+        for module in imported(path)
+        if module in doors
+        or not installed & {name_of(owner) for owner in owners.get(module.split(".")[0], installed)}
+    ]
+    assert not wrong, "Import these inside the tests that need them, by pytest.importorskip."
+
+
+def imported(path):
+    """Modules that a file imports when it is imported itself."""
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module
 
 
 @pytest.mark.slow

@@ -17,6 +17,29 @@ def test_the_page_of_the_source_texts_has_the_tables_of_the_draws_that_were_kept
     assert tables in between(seeds.PAGE, "seeds")
 
 
+# Figures and tables of the five texts, but for tables of symbols.
+SHOWN = {
+    "Paper 000": [f"Figure {k}" for k in range(1, 5)],
+    "Paper 001": [f"Figure {k}" for k in range(1, 8)],
+    "Paper 002": [
+        *("Table 3.2", "Table 5.2", "Figure 6.1", "Figure 6.2"),
+        *(f"Figure {chapter}.{k}" for chapter in (3, 4, 5) for k in range(1, 5)),
+        "Figure 5.5",
+    ],
+    "Paper 003": [f"Figure {k}" for k in range(1, 11)],
+    "Paper 004": ["Table I", "Table II", *(f"Figure {k}" for k in range(1, 5))],
+}
+
+
+@pytest.mark.parametrize("paper", SHOWN)
+def test_every_figure_and_table_of_the_texts_has_a_row(paper):
+    section = seeds.PAGE.read_text(encoding="utf-8").split(f"## {paper}")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines()]
+    rows = [row for row in rows if len(row) == 4 and all(row)]
+    named = {row[0].split(", ")[0] for row in rows}
+    assert not {*SHOWN[paper]} - named
+
+
 @pytest.mark.parametrize("relation", thesis.RELATIONS)
 def test_the_page_of_benchmarks_has_the_tables_of_the_stored_results(relation):
     page = between(thesis.PAGE, f"thesis, {relation}")

@@ -9,7 +9,6 @@ from sklearn.linear_model import LogisticRegression
 
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression, load_model, save_model
 from hushfit.errors import InvalidArgument
-from hushfit.models.onnx import export_onnx
 
 BOUNDS = [(0, 100), (-1, 1), (0, 1)]
 pytestmark = pytest.mark.filterwarnings("ignore::hushfit.errors.InsecureNoiseWarning")
@@ -92,6 +91,7 @@ def test_every_way_to_fit_takes_a_public_length(settings):
 @pytest.mark.parametrize("scaling", ["public", 1.2])
 def test_files_and_graphs_predict_what_the_model_does(tmp_path, scaling):
     runtime = pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("hushfit.models.onnx")
     X, _ = make_rows(40)
     model = fitted(scaling=scaling)
     expected = model.predict_proba(X)
@@ -100,7 +100,7 @@ def test_files_and_graphs_predict_what_the_model_does(tmp_path, scaling):
     for other in (loaded.estimator, pickle.loads(pickle.dumps(model))):
         assert other.scaling == scaling
         np.testing.assert_allclose(other.predict_proba(X), expected)
-    export_onnx(loaded, tmp_path / "model.onnx")
+    onnx.export_onnx(loaded, tmp_path / "model.onnx")
     session = runtime.InferenceSession(str(tmp_path / "model.onnx"))
     _, probabilities = session.run(None, {"X": X.astype(np.float32)})
     np.testing.assert_allclose(probabilities, expected, atol=1e-5)
