@@ -4,7 +4,7 @@ against scikit-learn, and how processor time grows.
 ``python -m benchmarks.scale --rows 8000000`` fits a table of that length from CSV and Parquet, each
 in a process of its own, and prints processor time and peak resident memory. ``--start`` measures
 the first fit of a new installation and ``hushfit plan``, ``--ledger`` a ledger of 10,000 entries,
-``--owners`` PP-ADMM with 100 owners, ``--limited`` a table in a process with less memory.
+``--owners`` PP-ADMM with 100 owners.
 """
 
 import argparse
@@ -300,33 +300,6 @@ def conversing(owners: int = 100, rows: int = 1000) -> list[Measurement]:
     return [Measurement(f"PP-ADMM, {owners} owners, 5 rounds", took, unit="s")]
 
 
-def within(folder: Path, n: int, allowed: int) -> list[Measurement]:
-    """A fit in a process that may write to less memory than the table has bytes, against one that
-    may have as much as it likes.
-    """
-    text, _ = write_table(folder, n)
-    (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(schema())))
-    options = ["--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-10", "--overwrite"]
-    command = [sys.executable, "-c", RUN, "fit", text.name, *options, "-o", "model.json"]
-    used = []
-    for limit in (None, allowed):
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            check=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            preexec_fn=limit
-            and (lambda: resource.setrlimit(resource.RLIMIT_DATA, (allowed, allowed))),
-        )
-        words = done.stdout.split()
-        used.append(float(words[words.index("processor") + 1]))
-    size = text.stat().st_size / 1e6
-    note = f"{size:.0f} MB of CSV, {allowed / 1e6:.0f} MB allowed, processor time"
-    return [Measurement("fit with little memory / with much", used[1] / used[0], 1.2, note=note)]
-
-
 def run(n: int | None, part: str | None = None) -> list[Measurement]:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
@@ -335,7 +308,6 @@ def run(n: int | None, part: str | None = None) -> list[Measurement]:
             "start": lambda: starting(folder),
             "ledger": lambda: charging(folder),
             "owners": conversing,
-            "limited": lambda: within(folder, n or 2_500_000, 500_000_000),
         }
         if part is not None:
             found = parts[part]()
@@ -352,7 +324,7 @@ def run(n: int | None, part: str | None = None) -> list[Measurement]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--rows", type=int, help="fit a table of this length instead")
-    for part in ("start", "ledger", "owners", "limited"):
+    for part in ("start", "ledger", "owners"):
         parser.add_argument(f"--{part}", dest="part", action="store_const", const=part)
     given = parser.parse_args()
     run(given.rows, given.part)

@@ -8,8 +8,9 @@ import gc
 from collections.abc import Callable
 from functools import cache, update_wrapper
 from threading import RLock
-from typing import Any
+from typing import Any, TypeVar
 
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 _MAKING = RLock()  # two threads that made the same loop would compile it twice
 
 
@@ -63,7 +64,7 @@ def compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     return lambda function: Later(make, function)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def inlined(function: _Function) -> _Function:
     """A part of compiled loops, which is written into each of them before types are inferred.
 
     A function of its own would be compiled on its own for each of its types and for each literal
@@ -75,7 +76,8 @@ def inlined(function: Callable[..., Any]) -> Any:
 
         return njit(inline="always", nogil=True, error_model="numpy")(function)
 
-    return Later(make, function)
+    part: Any = Later(make, function)
+    return part  # type: ignore[no-any-return]
 
 
 @cache

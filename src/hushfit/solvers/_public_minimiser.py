@@ -134,7 +134,9 @@ class PublicMinimiser:
 
         start = (np.atleast_2d(first) @ root).ravel()
         options = {"maxiter": _MOST_STEPS, "maxfun": 2 * _MOST_STEPS, "ftol": 0.0, "gtol": 1e-10}
-        found = scipy.optimize.minimize(value_and_slope, start, jac=True, method="L-BFGS-B", options=options)
+        found = scipy.optimize.minimize(
+            value_and_slope, start, jac=True, method="L-BFGS-B", options=options
+        )
         return weights(found.x)
 
     def _proximal(self, start: Vector) -> tuple[Vector, Vector]:

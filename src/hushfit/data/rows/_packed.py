@@ -74,9 +74,7 @@ class PackedLayout:
         indices = np.tile(self._starts, rows)
         return np.ones(rows * width, np.float32), indices, width * np.arange(rows + 1)
 
-    def unpack(
-        self, numbers: AnyArray, codes: AnyArray
-    ) -> tuple[AnyArray, AnyArray, IntVector]:
+    def unpack(self, numbers: AnyArray, codes: AnyArray) -> tuple[AnyArray, AnyArray, IntVector]:
         """Values, features and row ends of packed rows as compressed sparse rows."""
         sparse = self.blank(len(numbers))
         kernels.unpack(numbers, codes, *self._words, *sparse)

@@ -355,5 +355,7 @@ def _margins_of(loss: CanonicalLoss, mean: Vector) -> Vector:
         slope = loss.mean(shaped).reshape(t.shape) - mean
         return value + 0.5 * _MARGIN_RIDGE * float(t @ t), slope + _MARGIN_RIDGE * t
 
-    found = scipy.optimize.minimize(value_and_slope, np.zeros(len(mean)), jac=True, method="L-BFGS-B")
+    found = scipy.optimize.minimize(
+        value_and_slope, np.zeros(len(mean)), jac=True, method="L-BFGS-B"
+    )
     return np.asarray(found.x)

@@ -284,5 +284,7 @@ def _minimum(
         return value / total, slope / total
 
     options = {"maxiter": _MOST_ITERATIONS, "ftol": 1e-12, "gtol": 1e-7}
-    found = scipy.optimize.minimize(objective, np.zeros(len(b)), jac=True, method="L-BFGS-B", options=options)
+    found = scipy.optimize.minimize(
+        objective, np.zeros(len(b)), jac=True, method="L-BFGS-B", options=options
+    )
     return np.asarray(scale * found.x)
