@@ -32,7 +32,7 @@ class Later:
         with _MAKING:
             if self._made is None:
                 _pause_collector()
-                self._made = self._make(self.__wrapped__)  # type: ignore[attr-defined]
+                self._made = self._make(self.__wrapped__)
             return self._made
 
     def __call__(self, *args: Any) -> Any:
