@@ -33,7 +33,7 @@ from hushfit.kernels._compile import compiled
 
 LongWords: TypeAlias = NDArray[np.uint64]
 
-# The bits of a word, from the lowest: a slot, a sign, a place in the cell, and a height in the slot.
+# The bits of a word, from the lowest: a slot, a sign, a place in the cell, a height in the slot.
 SLOT_BITS, PLACE_BITS, HEIGHT_BITS = 14, 25, 24
 _SIGN_AT = SLOT_BITS
 _PLACE_AT = SLOT_BITS + 1
@@ -66,7 +66,7 @@ def _exact(digits: int) -> Context:
 
 
 def _decimal_weight(y: int, k: int, odd: int) -> Decimal:
-    square = (Decimal(y) / 2**k) ** 2
+    square: Decimal = (Decimal(y) / 2**k) ** 2
     return (-square if odd else -square / 2).exp()
 
 

@@ -26,7 +26,7 @@ def _last(images: Tensor) -> Any:
 
 class _Maxima(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, images: Tensor) -> Tensor:  # type: ignore[override]
+    def forward(ctx: Any, images: Tensor) -> Tensor:
         maxima, places = (
             _like(images, images.shape[2] // 2, images.shape[3] // 2, dtype)
             for dtype in (images.dtype, torch.uint8)
@@ -36,7 +36,7 @@ class _Maxima(torch.autograd.Function):
         return maxima
 
     @staticmethod
-    def backward(ctx: Any, slopes: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, slopes: Tensor) -> Tensor:
         found = _like(slopes, 2 * slopes.shape[2], 2 * slopes.shape[3], slopes.dtype)
         slopes = slopes.contiguous(memory_format=torch.channels_last)
         unpool(_last(slopes), _last(ctx.places), _last(found))
@@ -80,7 +80,7 @@ def compiled_pooling(module: nn.Module) -> Iterator[None]:
     """Let the max pooling layers of a module run compiled loops; not for `torch.func`."""
     layers = [layer for layer in module.modules() if _covered(layer)]
     for layer in layers:
-        layer.forward = lambda images, layer=layer: _compiled_forward(layer, images)  # type: ignore
+        layer.forward = lambda images, layer=layer: _compiled_forward(layer, images)
     try:
         yield
     finally:

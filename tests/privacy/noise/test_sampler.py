@@ -278,7 +278,7 @@ def test_the_definition_and_the_kernel_agree_where_the_density_cuts_slots(log2_v
     words |= np.where(
         rng.random(4000) < 0.3, 2**gaussian.SLOT_BITS - 1, rng.choice(cut, 4000)
     ).astype(np.uint64)
-    out, done, at = filled(words, 4000, log2_variance)
+    out, done, _ = filled(words, 4000, log2_variance)
     assert done > 100
     following = iter(words.tolist())
     for drawn in out[:done]:

@@ -34,7 +34,7 @@ def exact_gaussian(word: Word, log2_variance: int) -> int:
         slot, drawn = _split(drawn, SLOT_BITS)
         minus, drawn = _split(drawn, 1)
         place, height = _split(drawn, PLACE_BITS)
-        y, cell = place % 2**low, int(slots.cells[slot])
+        y, cell = place & (1 << low) - 1, int(slots.cells[slot])
         if cell >= 0:
             y, accepted = (cell << low) + y, True
         else:
@@ -43,7 +43,7 @@ def exact_gaussian(word: Word, log2_variance: int) -> int:
                 factor, rank = Fraction(slots.height), slot - int(slots.firsts[~cell])
             else:
                 within, run = _tail(word)
-                y += (within % 2**fine << low) + (CELL_WIDTHS[odd] + run << k)
+                y += ((within & (1 << fine) - 1) << low) + (CELL_WIDTHS[odd] + run << k)
                 factor, rank = Fraction(slots.height << fine + run + 1, slots.beyond), 0
             density = partial(weight_in_units, factor, y, k, odd)
             accepted = _lies_below(rank << HEIGHT_BITS | height, word, density)
