@@ -1,7 +1,7 @@
 """``solver="auto"`` in classification beyond two classes on a narrow table: penalties, many
 columns, several classes, and what probabilities are worth.
 
-    python -m benchmarks.classification --parts penalties wide several slope rare
+    python -m benchmarks.classification --parts penalties stopping wide several slope rare
     python -m benchmarks.classification --write-page
 
 Results are stored in ``benchmarks/results/classification.json``, part by part; ``--write-page``
@@ -12,6 +12,7 @@ was chosen on, and which are checks, is said there.
 import argparse
 import gzip
 import json
+import math
 import statistics
 import warnings
 import zlib
@@ -265,6 +266,26 @@ def penalties(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[
                 }
 
 
+def stopping(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
+    """Whether a solver that stops before the minimum is ahead for that reason: the exact minimiser,
+    ``auto``, and proximal gradient descent with more and more steps; on all folds.
+    """
+    fits: list[tuple[str, float, Any]] = [("exact minimiser", math.inf, "auto")]
+    fits += [("auto", epsilon, "auto") for epsilon in (1.0, 3.0)]
+    fits += [
+        (f"proximal-gd, {steps} steps", epsilon, ProximalGradient(steps=steps))
+        for epsilon, numbers in ((1.0, (40,)), (3.0, (40, 160)), (math.inf, (20, 40, 80, 160, 640)))
+        for steps in numbers
+    ]
+    for label, epsilon, solver in fits:
+        found = scores(*table, epsilon, FOLDS, penalty="l2", alpha=1e-3, solver=solver)
+        yield {
+            "set": name,
+            "epsilon": epsilon if math.isfinite(epsilon) else None,
+            "models": {label: cell(found, "accuracy", "auc", "log_loss")},
+        }
+
+
 def wide() -> list[dict[str, Any]]:
     rows = []
     for name, width in (("adult", 2000), ("adult", 5000), ("adult", 20_000), ("bank", 2000)):
@@ -400,6 +421,7 @@ BY_TABLE: dict[
     str, tuple[Callable[..., Iterator[dict[str, Any]]], dict[str, Callable[[], Any]]]
 ] = {
     "penalties": (penalties, {name: partial(sets.load, name) for name in BINARY}),
+    "stopping": (stopping, {"covtype": partial(sets.load, "covtype")}),
     "several": (several, SEVERAL),
     "several-check": (several, CHECKS),
 }
@@ -464,6 +486,20 @@ def penalties_table(rows: list[dict[str, Any]]) -> str:
         )
     head = ["set", "penalty", "alpha", "epsilon", "auto", "auto before", "best other", "lead"]
     return markdown(head, body)
+
+
+def stopping_table(rows: list[dict[str, Any]]) -> str:
+    body = [
+        [
+            row["set"],
+            "no noise" if row["epsilon"] is None else f"{row['epsilon']:g}",
+            label,
+            *(shown(value) for value in model.values()),
+        ]
+        for row in rows
+        for label, model in row["models"].items()
+    ]
+    return markdown(["set", "epsilon", "solver", "accuracy", "AUC", "log-loss"], body)
 
 
 def wide_table(rows: list[dict[str, Any]]) -> str:
@@ -538,6 +574,7 @@ def rare_table(rows: list[dict[str, Any]]) -> str:
 
 TABLES = {
     "penalties": ("Penalties", penalties_table),
+    "stopping": ("Penalties: stopping early, L2 with alpha 1e-3", stopping_table),
     "wide": ("Many columns", wide_table),
     "several": ("Several classes", several_table),
     "several-check": ("Several classes, second list", several_table),
