@@ -82,13 +82,13 @@ def lengths_dense(X: Matrix, scale: Vector, unit: float, A: Matrix, lengths: Vec
     which of the two loops computes it.
     """
     width = A.shape[0]
-    if _mostly_zeros(X):
-        _lengths_one_by_one(X, scale, unit, A, stops_of(A), lengths)
-    else:
-        columns = np.zeros((width, width + 3))
-        columns[:, :width] = A.T
-        starts = np.argmax(columns != 0.0, axis=1)  # half as many products for a triangle
-        _lengths_side_by_side(X, scale, unit, columns, starts, lengths)
+    columns = np.zeros((width, width + 3))
+    columns[:, :width] = A.T
+    starts = np.argmax(columns != 0.0, axis=1)  # half as many products for a triangle
+    # One of the loops gets no rows: what is compiled, and kept on disk, must not depend on them.
+    k = len(X) if _mostly_zeros(X) else 0
+    _lengths_one_by_one(X[:k], scale[:k], unit, A, stops_of(A), lengths[:k])
+    _lengths_side_by_side(X[k:], scale[k:], unit, columns, starts, lengths[k:])
 
 
 def _mostly_zeros(X: Matrix) -> bool:
