@@ -115,7 +115,7 @@ CASES = [
     ),
     (
         "a label that is not public",
-        {"classes": [1.0, 2.0]},
+        {"classes": [1.0, 2.0], "nonfinite": "raise"},
         X,
         y,
         InvalidArgument,
@@ -127,11 +127,11 @@ CASES = [
         X,
         LETTERS,
         InvalidArgument,
-        ["not in classes", "Add it"],
+        ["texts", "classes=[0, 1] are numbers"],
     ),
     (
         "real numbers as labels",
-        {},
+        {"nonfinite": "raise"},
         X,
         X[:, 0],
         InvalidArgument,
@@ -573,9 +573,9 @@ def test_more_classes_are_checked_like_two():
     rows, labels = three_classes(n=100, d=3)
     ledger = Ledger(3.0, 1e-6)
     with pytest.raises(InvalidArgument, match="not in classes"):
-        PrivateLogisticRegression(classes=[0, 1, 5], ledger=ledger, random_state=0).fit(
-            rows, labels
-        )
+        PrivateLogisticRegression(
+            classes=[0, 1, 5], ledger=ledger, random_state=0, nonfinite="raise"
+        ).fit(rows, labels)
     assert ledger.entries == ()
 
 

@@ -29,6 +29,7 @@ encode_labels                   Labels as numbers, by the public label set
 public_classes                  The label set, sorted
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
+with_unknown_labels             Checked rows and labels, of which some may be unknown
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
 refuse_extras                   Refuse sample weights and unknown arguments of ``fit``
@@ -100,7 +101,7 @@ from hushfit.estimators._inference import (
     middle_of,
     require_feasible,
 )
-from hushfit.estimators._labels import encode_labels, public_classes
+from hushfit.estimators._labels import encode_labels, public_classes, with_unknown_labels
 from hushfit.estimators._linear import (
     input_names,
     no_cell_quoted,
@@ -197,4 +198,5 @@ __all__ = [
     "split_groups",
     "unwrapped",
     "with_missing_targets",
+    "with_unknown_labels",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -45,7 +46,7 @@ from hushfit.estimators._inference import (
     middle_of,
     require_feasible,
 )
-from hushfit.estimators._labels import encode_labels, public_classes
+from hushfit.estimators._labels import encode_labels, public_classes, with_unknown_labels
 from hushfit.estimators._linear import (
     Units,
     clipped,
@@ -72,7 +73,7 @@ from hushfit.estimators._threshold import (
 from hushfit.features import CLASSIFICATION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
-from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Released, Terms
 from hushfit.solvers import (
@@ -417,13 +418,18 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         persons = persons_in(self, ids)
         additive_settings(self.features)  # refuses what is not known
         texts = reads_text(self.features)
-        X, y = validated_rows(self, unwrapped(X), y, texts=texts)
+        check = partial(validated_rows, self, unwrapped(X), texts=texts)
+        if self._leaves_out_unlabelled:
+            classes = public_classes(self.classes, y)
+            X, labels = with_unknown_labels(y, classes, check)
+        else:
+            X, y = check(y=y)
+            if self.classes is None:
+                check_classification_targets(y)
+            classes = public_classes(self.classes, y)
+            labels = encode_labels(y, classes)
         bounds = self._bounds(X.shape[1])
         columns = columns_of(self.features, bounds, input_names(self))
-        if self.classes is None:
-            check_classification_targets(y)
-        classes = public_classes(self.classes, y)
-        labels = encode_labels(y, classes)
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(
@@ -444,6 +450,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             scaling=problem.scaling,
             feature_map=feature_map,
             length=problem.length,
+            keep_unlabelled=labels_only(problem.relation),
         )
         units = bounds if signed is None else signed
         return Prepared(source, problem, classes, units, feature_map, tuple(columns))
@@ -650,7 +657,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         if isinstance(self.scaling, Real):
             public.append(f"the length that rows are divided by, {given}")
         rule = stated_rule(self.nonfinite, self.feature_bounds is not None)
-        notes = [f"Records {scaling.in_words}; {rule}."]
+        notes = [f"Records {scaling.in_words}; {rule}{self._rule_of_labels}."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
         return Terms(
@@ -661,6 +668,20 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             tuple(public),
             tuple(notes),
         )
+
+    @property
+    def _leaves_out_unlabelled(self) -> bool:
+        """Whether a label that is missing or not among the classes is left out; refused if not."""
+        return self.classes is not None and self.nonfinite != "raise"
+
+    @property
+    def _rule_of_labels(self) -> str:
+        """What becomes of such labels, as a guarantee states it."""
+        if not self._leaves_out_unlabelled:
+            return ""
+        halfway = labels_only(Relation.parse(self.adjacency))
+        counts = "as halfway between the classes" if halfway else "as the zero record"
+        return f"; one whose label is not among the classes counts {counts}"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -696,15 +717,17 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         mapped to [0, 1]. None uses the rows unchanged. Give what is known without looking at the
         rows; a range read from the rows is a leak.
     classes : sequence, optional
-        Public label set. None reads it from ``y`` and warns: a label that only one row has would be
-        revealed.
+        Public label set. A label that is missing or not in it makes its record the zero record; no
+        error tells of it. None reads the set from ``y`` and warns: a label that only one row has
+        would be revealed.
     fit_intercept : bool, default=True
     nonfinite : {"fill", "zero", "raise"}, default="fill"
         What becomes of a missing value (NaN): it is filled with the middle of its range, or with 0
         without ``feature_bounds``, as infinite values then are. Or its whole record counts as the
-        zero record, or the fit is refused. If the absence of a value says something, name the
-        column in ``missing`` of `hushfit.preprocessing.BoundedScaler` or of
-        `hushfit.features.AdditiveFeatures`: it then gets an indicator.
+        zero record, or the fit is refused, as it then is for an unknown label too. If the absence
+        of a value says something, name the column in ``missing`` of
+        `hushfit.preprocessing.BoundedScaler` or of `hushfit.features.AdditiveFeatures`: it then
+        gets an indicator.
     person_weight : {"mean", "cap"}, default="mean"
         Contribution bounding of a fit with ``groups``, whose privacy unit is one person: what a row
         of a person with k rows weighs. ``"mean"``: 1 / k, so that every person counts once.

@@ -86,6 +86,11 @@ def refusal_of_shape(error: ValueError) -> InvalidArgument | None:
             "Reshape your data either using array.reshape(-1, 1) if your data has a single feature "
             "or array.reshape(1, -1) if it contains a single sample."
         )
+    if "Complex data" in str(error):
+        return InvalidArgument(
+            "Complex data not supported: X or y has a complex type. Give real numbers, for "
+            "instance their real and imaginary parts as two columns."
+        )
     if "inhomogeneous" in str(error):
         return InvalidArgument(
             "The rows of X, or the values of y, have different lengths. Give every row as many "

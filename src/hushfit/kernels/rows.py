@@ -12,6 +12,8 @@ _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 _SMALLEST_SQUARE = 1e-280
 _ROWS_AT_ONCE, _SIDE_BY_SIDE = 8, 64
+# Columns up to which it does not pay to leave zeros out.
+_NARROW = 64
 
 
 @inlined
@@ -82,13 +84,16 @@ def lengths_dense(X: Matrix, scale: Vector, unit: float, A: Matrix, lengths: Vec
     which of the two loops computes it.
     """
     width = A.shape[0]
-    if _mostly_zeros(X):
-        _lengths_one_by_one(X, scale, unit, A, stops_of(A), lengths)
-    else:
-        columns = np.zeros((width, width + 3))
-        columns[:, :width] = A.T
-        starts = np.argmax(columns != 0.0, axis=1)  # half as many products for a triangle
-        _lengths_side_by_side(X, scale, unit, columns, starts, lengths)
+    columns = np.zeros((width, width + 3))
+    columns[:, :width] = A.T
+    starts = np.argmax(columns != 0.0, axis=1)  # half as many products for a triangle
+    k = 0
+    if width > _NARROW:
+        # One of the loops gets no rows: what is compiled, and kept on disk, must not depend on
+        # them.
+        k = len(X) if _mostly_zeros(X) else 0
+        _lengths_one_by_one(X[:k], scale[:k], unit, A, stops_of(A), lengths[:k])
+    _lengths_side_by_side(X[k:], scale[k:], unit, columns, starts, lengths[k:])
 
 
 def _mostly_zeros(X: Matrix) -> bool:
