@@ -4,6 +4,7 @@ import json
 import struct
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -271,3 +272,21 @@ def test_a_network_of_many_columns_is_recognised_wherever_its_format_is_stated(t
     assert is_network(path)
     assert not is_network(other)
     assert not is_network(tmp_path / "none")
+
+
+@pytest.mark.parametrize("columns", [2, 4])
+def test_ranges_by_name_read_back_by_place(tmp_path, columns):
+    names = [f"x{k}" for k in range(columns)]
+    ranges = {name: (-3.0, 1.0 + at) for at, name in enumerate(names)}
+    rows = pd.DataFrame(X[:, :columns], columns=names)
+    fitted = PrivateMLPClassifier(
+        (5,),
+        classes=["no", "yes"],
+        solver=QUICK,
+        delta=1e-3,
+        feature_bounds=dict(reversed(ranges.items())),
+    ).fit(rows, Y)
+    save_network(fitted, tmp_path / "model.safetensors")
+    again = load_network(tmp_path / "model.safetensors")
+    probabilities = again.predict_proba(rows.to_numpy())
+    np.testing.assert_array_equal(probabilities, fitted.predict_proba(rows))

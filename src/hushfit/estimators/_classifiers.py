@@ -693,8 +693,7 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     l1_ratio : float, default=0.5
         Share of L1 in "elasticnet".
     solver : "auto", another name, or a solver of ``hushfit.solvers``
-    feature_bounds : (low, high), a list of one tuple per column, a mapping of names of columns to\
-            tuples, or None
+    feature_bounds : (low, high), one tuple per column in a list or by name in a dict, or None
         Public ranges, each end a number or one number per column: values are clipped to them and
         mapped to [0, 1]. None uses the rows unchanged. Give what is known without looking at the
         rows; a range read from the rows is a leak.

@@ -77,7 +77,8 @@ def refuse_dates(X: Any) -> None:
 
 def refuse_duplicate_names(X: Any) -> None:
     """Refuse a table with two columns of one name."""
-    names = getattr(X, "column_names", None) or column_names(X)
+    framed = column_names(X) if hasattr(X, "dtypes") else []
+    names = getattr(X, "column_names", framed)
     twice = [name for name, times in Counter(names).items() if times > 1]
     if twice:
         raise InvalidArgument(

@@ -663,8 +663,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), a list of one tuple per column, or a mapping of names of columns\
-            to tuples, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -767,8 +766,7 @@ class PrivateRidge(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), a list of one tuple per column, or a mapping of names of columns\
-            to tuples, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -860,8 +858,7 @@ class PrivateLasso(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), a list of one tuple per column, or a mapping of names of columns\
-            to tuples, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -1000,8 +997,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), a list of one tuple per column, or a mapping of names of columns\
-            to tuples, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -1122,8 +1118,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         Largest count that a row may have; public. Larger ones are clipped. Noise grows with it.
     alpha : float or "auto", default="auto"
         Weight of a squared penalty, as for `PrivateRidge`.
-    feature_bounds : (low, high), a list of one tuple per column, or a mapping of names of columns\
-            to tuples, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         As for `PrivateRidge`.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
     ledger, random_state, verbose
