@@ -41,6 +41,8 @@ features_of                     Rows without the column of ids
 persons_in                      The persons of a fit with the settings of an estimator
 refuse_unused_settings          Refuse weights for the rows of a person where there are no ids
 split_groups                    The features, and whose row each is
+feature_ranges                  The ranges of the columns of an estimator, by position
+ranges_by_place                 Ranges in the order of the columns, if they were given by name
 Fit                             Result of a private fit
 private_fit                     Fit one model
 STORED_MAPS                     Public feature maps of rankers that a model file can hold
@@ -120,6 +122,7 @@ from hushfit.estimators._persons import (
 )
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._progress import progress_bar
+from hushfit.estimators._ranges import feature_ranges, ranges_by_place
 from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
 from hushfit.estimators._regressors import (
     PrivateElasticNet,
@@ -177,6 +180,7 @@ __all__ = [
     "data_size",
     "encode_labels",
     "feature_map_from",
+    "feature_ranges",
     "features_of",
     "fit_encoded",
     "fit_table",
@@ -191,6 +195,7 @@ __all__ = [
     "progress_bar",
     "public_classes",
     "public_map",
+    "ranges_by_place",
     "refusal_of_shape",
     "refuse_extras",
     "refuse_unused_settings",

@@ -46,7 +46,12 @@ from hushfit.estimators._inference import (
     middle_of,
     require_feasible,
 )
-from hushfit.estimators._labels import encode_labels, public_classes, with_unknown_labels
+from hushfit.estimators._labels import (
+    encode_labels,
+    given_classes,
+    public_classes,
+    with_unknown_labels,
+)
 from hushfit.estimators._linear import (
     Units,
     clipped,
@@ -63,7 +68,8 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._little_data import warn_of_few_for_classes
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
-from hushfit.estimators._private_fit import Fit, private_fit, quote_for
+from hushfit.estimators._private_fit import Fit, check_sizes, private_fit, quote_for
+from hushfit.estimators._ranges import feature_ranges, quoted_ranges
 from hushfit.estimators._scaling import ChosenScaling, scaling_from
 from hushfit.estimators._threshold import (
     check_threshold,
@@ -263,7 +269,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
 
         counted = f"{problem.n_units} {problem.privacy_unit.plural}"
         title = f"{type(self).__name__} of {prepared.classes[1]!s}, {counted}"
-        middle = middle_of(self.feature_bounds, problem.n_features)
+        middle = middle_of(feature_ranges(self), problem.n_features)
         about = About(names, self.cov_type, title, self.link, middle)
         return inference_of(fit, problem, in_units, about)
 
@@ -293,16 +299,17 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         Quote
             Cost, noise multipliers and planned releases. Print it.
         """
+        check_sizes(n_units=n_units, n_features=n_features)
         if n_classes is None:
             if self.classes is None:
                 raise InvalidArgument(
                     "The cost depends on the number of classes. Set classes, or give n_classes."
                 )
-            n_classes = len(self.classes)
+            n_classes = len(given_classes(self.classes))
         unit = self.person_unit() if per_person else ROW
-        columns = columns_of(
-            self.features, self._bounds(n_features), [f"x{j}" for j in range(n_features)]
-        )
+        given = quoted_ranges(self.feature_bounds, n_features)
+        bounds = None if given is None else FeatureBounds.parse(given, n_features)
+        columns = columns_of(self.features, bounds, [f"x{j}" for j in range(n_features)])
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(n_units, n_features, n_classes, unit, feature_map)
         budget = Budget(self.epsilon, self.delta)
@@ -460,7 +467,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         if not self.inference:
             return None
         self._solver()  # refuses other settings, before anything is read
-        return SignedBounds.parse(self.feature_bounds, X.shape[1], issparse(X))
+        return SignedBounds.parse(feature_ranges(self), X.shape[1], issparse(X))
 
     def accept(
         self,
@@ -636,7 +643,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         return shape_values(self.feature_map_, self.coef_[output], self.row_profile_, column)
 
     def _bounds(self, n_features: int) -> FeatureBounds | None:
-        given = self.feature_bounds
+        given = feature_ranges(self)
         return None if given is None else FeatureBounds.parse(given, n_features)
 
     def _penalty(self) -> Penalty:
@@ -712,7 +719,7 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     l1_ratio : float, default=0.5
         Share of L1 in "elasticnet".
     solver : "auto", another name, or a solver of ``hushfit.solvers``
-    feature_bounds : (low, high), a list of one tuple per column, or None
+    feature_bounds : (low, high), one tuple per column in a list or by name in a dict, or None
         Public ranges, each end a number or one number per column: values are clipped to them and
         mapped to [0, 1]. None uses the rows unchanged. Give what is known without looking at the
         rows; a range read from the rows is a leak.

@@ -15,19 +15,32 @@ _TEXTS: Final = "texts"
 
 def public_classes(classes: Any, y: AnyArray) -> AnyArray:
     """The label set, sorted: as given, or read from the labels with a warning."""
-    if classes is None:
-        warnings.warn(
-            "classes=None: the label set is read from y, outside the guarantee. A label that a "
-            "single row has would be revealed. Give classes=[...] as you know them without "
-            "looking.",
-            PrivacyLeakWarning,
-            stacklevel=4,
+    if classes is not None:
+        return given_classes(classes)
+    warnings.warn(
+        "classes=None: the label set is read from y, outside the guarantee. A label that a "
+        "single row has would be revealed. Give classes=[...] as you know them without "
+        "looking.",
+        PrivacyLeakWarning,
+        stacklevel=4,
+    )
+    return _several(np.unique(y))
+
+
+def given_classes(classes: Any) -> AnyArray:
+    """The label set that the caller gave, sorted."""
+    if np.ndim(classes) != 1:
+        raise InvalidArgument(
+            f"classes={classes!r} is not a list of labels. Give all of them, such as "
+            "classes=[0, 1]."
         )
-        found = np.unique(y)
-    else:
-        found = np.unique(np.asarray(classes))
-        if len(found) < len(np.asarray(classes)):
-            raise InvalidArgument(f"classes={classes!r} names a label twice. Name each once.")
+    found = np.unique(np.asarray(classes))
+    if len(found) < len(np.asarray(classes)):
+        raise InvalidArgument(f"classes={classes!r} names a label twice. Name each once.")
+    return _several(found)
+
+
+def _several(found: AnyArray) -> AnyArray:
     if len(found) < 2:
         raise InvalidArgument(
             f"Classification needs at least 2 classes; got {len(found)} class. If the rows happen "

@@ -23,6 +23,7 @@ from hushfit.estimators import (
     PredictionRanges,
     TargetScale,
     encode_labels,
+    feature_ranges,
     features_of,
     no_cell_quoted,
     persons_in,
@@ -506,7 +507,7 @@ class _MLPSettings(_PrivateNetwork):
     def _scaled(self, X: AnyArray) -> AnyArray:
         if self.feature_bounds is None:
             return X
-        return 2 * FeatureBounds.parse(self.feature_bounds, X.shape[1]).apply(X) - 1
+        return 2 * FeatureBounds.parse(feature_ranges(self), X.shape[1]).apply(X) - 1
 
     def _public(self) -> list[str]:
         given = "the range of every column, given by the caller"
