@@ -148,15 +148,8 @@ else:
                 "PrivateLinearSVC",
                 "PrivateLogisticRegression",
             ),
-            "hushfit.estimators._encoded_fit": (
-                "EncodedUnits",
-                "PredictionRanges",
-                "fit_encoded",
-            ),
-            "hushfit.estimators._encoded_rows": (
-                "EncodedRows",
-                "TableRows",
-            ),
+            "hushfit.estimators._encoded_fit": ("EncodedUnits", "PredictionRanges", "fit_encoded"),
+            "hushfit.estimators._encoded_rows": ("EncodedRows", "TableRows"),
             "hushfit.estimators._feature_maps": (
                 "STORED_MAPS",
                 "ChainedMaps",
@@ -172,11 +165,7 @@ else:
                 "public_map",
             ),
             "hushfit.estimators._formula": ("FormulaModel",),
-            "hushfit.estimators._frames": (
-                "as_frame",
-                "labels_of",
-                "unwrapped",
-            ),
+            "hushfit.estimators._frames": ("as_frame", "labels_of", "unwrapped"),
             "hushfit.estimators._graph": ("PrivateGraphLogisticRegression",),
             "hushfit.estimators._inference": (
                 "INTERCEPT",
@@ -186,10 +175,7 @@ else:
                 "middle_of",
                 "require_feasible",
             ),
-            "hushfit.estimators._labels": (
-                "encode_labels",
-                "public_classes",
-            ),
+            "hushfit.estimators._labels": ("encode_labels", "public_classes"),
             "hushfit.estimators._linear": (
                 "input_names",
                 "no_cell_quoted",
@@ -206,15 +192,9 @@ else:
                 "refuse_unused_settings",
                 "split_groups",
             ),
-            "hushfit.estimators._private_fit": (
-                "Fit",
-                "private_fit",
-            ),
+            "hushfit.estimators._private_fit": ("Fit", "private_fit"),
             "hushfit.estimators._progress": ("progress_bar",),
-            "hushfit.estimators._ranker": (
-                "PrivateRanker",
-                "mean_ndcg",
-            ),
+            "hushfit.estimators._ranker": ("PrivateRanker", "mean_ndcg"),
             "hushfit.estimators._regressors": (
                 "PrivateElasticNet",
                 "PrivateHuberRegressor",
@@ -227,10 +207,7 @@ else:
             ),
             "hushfit.estimators._scaling": ("ChosenScaling",),
             "hushfit.estimators._selector": ("PrivateFeatureSelector",),
-            "hushfit.estimators._table_fit": (
-                "TableFit",
-                "fit_table",
-            ),
+            "hushfit.estimators._table_fit": ("TableFit", "fit_table"),
             "hushfit.estimators._threshold": ("needs_class_counts",),
         },
     )
