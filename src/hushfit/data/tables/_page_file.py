@@ -10,6 +10,7 @@ import json
 import mmap
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakSet
 
@@ -60,14 +61,14 @@ class PageFile:
         self._n_pending = 0
         os.lseek(file.fileno(), _HEADER, os.SEEK_SET)
 
-    @property
+    @cached_property
     def _sections(self) -> list[tuple[np.dtype[Any], int]]:
         """Type and width of what a page has in it: numbers, codes, labels."""
         types = np.dtype(np.float32), self.layout.code_type, np.dtype(np.float64)
         widths = len(self.layout.number_at), len(self.layout.code_at), 1
         return list(zip(types, widths, strict=True))
 
-    @property
+    @cached_property
     def _starts(self) -> list[int]:
         """Where each section of a page starts, and where the next page does."""
         ends = [0]
