@@ -120,7 +120,7 @@ def _dot_sparse(data, indices, start, stop, w):
 
 @inlined
 def _add(X, i, weight, unit, total):
-    last = np.uint64(X.shape[1])  # unsigned, here and below: no tests for negative indices
+    last = X.shape[1]
     for j in range(last):
         total[j] += weight * X[i, j]
     total[last] += weight * unit
@@ -137,7 +137,7 @@ def _add_sparse(data, indices, start, stop, weight, unit, total):
 @inlined
 def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
     """Like four calls of ``_add``, with one pass over the accumulators."""
-    last = np.uint64(X.shape[1])
+    last = X.shape[1]
     for j in range(last):
         total[j] = (((total[j] + wa * X[a, j]) + wb * X[b, j]) + wc * X[c, j]) + wd * X[d, j]
     total[last] = (((total[last] + wa * unit) + wb * unit) + wc * unit) + wd * unit
@@ -147,14 +147,13 @@ def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
 def _add_chunk(X, chosen, weights, count, unit, total):
     k = 0
     while k + 4 <= count:
-        a, b = np.uint64(chosen[k]), np.uint64(chosen[k + 1])
-        c, d = np.uint64(chosen[k + 2]), np.uint64(chosen[k + 3])
+        a, b, c, d = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
         _add_four(
             X, a, b, c, d, weights[k], weights[k + 1], weights[k + 2], weights[k + 3], unit, total
         )
         k += 4
     while k < count:
-        _add(X, np.uint64(chosen[k]), weights[k], unit, total)
+        _add(X, chosen[k], weights[k], unit, total)
         k += 1
 
 

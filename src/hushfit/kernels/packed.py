@@ -149,14 +149,14 @@ def scalar_gradient(
     n = numbers.shape[0]
     for start in range(0, n, CHUNK):
         filled = np.int64(0)  # a literal 0 would compile the chunk's loops for it too
-        for i in range(np.uint64(start), np.uint64(min(start + CHUNK, n))):
+        for i in range(start, min(start + CHUNK, n)):
             if scale[i] != 0.0:
                 margin = _dot(numbers, i, weights_of_numbers) + intercept
                 margins[filled] = margin + _dot_codes(codes, i, code_starts, w)
                 chosen[filled] = i
                 filled += 1
         for r in range(filled):
-            i = np.uint64(chosen[r])
+            i = chosen[r]
             weights[r] = _own(shares, i) * _weight(
                 code, parameter, margins[r], y[i], scale[i], _own(caps, i)
             )

@@ -7,6 +7,7 @@ block by block. So memory holds a few blocks, for tables of any length.
 """
 
 import mmap
+import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -320,6 +321,8 @@ class CodedRows:
             self._fill(tables, watch)
         elif (pages := cache.opened(layout)) is not None:
             self._replace_pages(pages)
+            if watch is not None:
+                watch(sum(os.path.getsize(table.path) for table in tables))
         else:
             self._replace_pages(PageFile(layout, cache.new_file()))
             try:

@@ -204,8 +204,8 @@ def table_batches(
     optional: Sequence[str] = (),
     numbers: Sequence[str] = (),
     labels: Sequence[str] = (),
-    each: Callable[[Any], Batch] = _as_it_is,
-) -> Iterator[Batch]:
+    each: Callable[[Any], Any] = _as_it_is,
+) -> Iterator[Any]:
     """Read a table in record batches.
 
     Parameters

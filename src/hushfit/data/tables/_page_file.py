@@ -24,6 +24,8 @@ from hushfit.data.tables._files import unnamed_file, write_all
 PAGE_ROWS = 2 * FEWEST_BLOCK_ROWS
 # Pages that are kept behind a pass, and read ahead of it.
 _WINDOW = 16
+# Bytes of pages, and of a vector, up to which nothing is given back.
+_KEPT_PAGES, _KEPT_VECTOR = 1 << 26, 1 << 23
 _ALIGNMENT = 64
 _MAPPED_FROM = 1 << 20
 _VERSION = 1
@@ -158,7 +160,7 @@ class PageFile:
 
     def pass_by(self, page: int) -> None:
         """Say that a pass has come to a page: earlier ones are given back, others read ahead."""
-        if self._map is not None and page % _WINDOW == 0:
+        if page % _WINDOW == 0 and self._map is not None and len(self._map) > _KEPT_PAGES:
             size = self._starts[-1]
             _move_window(self._map, _HEADER + page * size, _WINDOW * size)
 
@@ -204,5 +206,5 @@ class RowVectors:
     def pass_by(self, page: int) -> None:
         """Say that a pass has come to a page."""
         if page % _WINDOW == 0:
-            for mapped in list(self._maps):
+            for mapped in [mapped for mapped in self._maps if len(mapped) > _KEPT_VECTOR]:
                 _move_window(mapped, 8 * PAGE_ROWS * page, 8 * PAGE_ROWS * _WINDOW)
