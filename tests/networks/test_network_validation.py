@@ -51,6 +51,23 @@ class Counting(nn.Module):
         return self.last(x)
 
 
+class Remembering(nn.Module):
+    """Keeps something in a plain attribute, without using it."""
+
+    def __init__(self, remember):
+        super().__init__()
+        self.last, self.remember, self.seen = nn.Linear(6, CLASSES), remember, []
+
+    def forward(self, x):
+        self.remember(self, x.detach())
+        return self.last(x)
+
+
+def cached(module, x):
+    """A table that is made in the first pass, as those of positions are."""
+    module.table = vars(module).get("table", torch.arange(6))
+
+
 class Several(nn.Module):
     def __init__(self):
         super().__init__()
@@ -106,6 +123,15 @@ MIXING = {
         lambda: nn.Sequential(parametrizations.spectral_norm(nn.Linear(6, CLASSES))),
         "changes its state|depend on|differ from one pass",
     ),
+    "list": (lambda: Remembering(lambda m, x: m.seen.append(x)), "attribute 'seen' changes"),
+    "count": (
+        lambda: nn.Sequential(Remembering(lambda m, x: setattr(m, "n", vars(m).get("n", 0) + 1))),
+        r"attribute '0\.n' changes",
+    ),
+    "last-batch": (
+        lambda: Remembering(lambda m, x: setattr(m, "batch", x)),
+        "attribute 'batch' changes",
+    ),
     "max-norm": (lambda: head(nn.Embedding(5, 6, max_norm=1.0)), "changes its weights"),
     "counts": (lambda: head(nn.Embedding(5, 6, scale_grad_by_freq=True)), "counts over a batch"),
     "recurrent": (lambda: head(nn.LSTM(6, 6)), "no per-example gradients"),
@@ -143,11 +169,12 @@ def test_modules_that_mix_examples_are_refused_before_payment(name):
         (Several, "several outputs"),
         (lambda: nn.Linear(5, CLASSES), "does not take records of shape"),
         (lambda: nn.Linear(6, 7), "one output for each class"),
+        (lambda: nn.LazyLinear(CLASSES), "sizes are not known yet"),
         (lambda: head().half(), "does not take records|float32"),
         (lambda: "mlp", "is not a torch.nn.Module"),
         (lambda: head(nn.BatchNorm1d(6)), "statistics over a batch"),
     ],
-    ids=["tied", "empty", "several", "shape", "outputs", "half", "no-module", "batch-norm"],
+    ids=["tied", "empty", "several", "shape", "outputs", "lazy", "half", "no-module", "batch-norm"],
 )
 def test_a_module_that_does_not_fit_is_refused_before_payment(module, match):
     refused(module(), match)
@@ -233,7 +260,15 @@ def test_records_that_do_not_fit_are_refused_before_payment(fit, match):
     assert ledger.entries == ()
 
 
-def test_frozen_batch_norm_and_functional_code_are_accepted():
+def test_several_outputs_are_told_to_those_who_give_no_number_of_classes():
+    with pytest.raises(InvalidArgument, match="several outputs"):
+        fit_private(Several(), nn.CrossEntropyLoss(), (X, Y))
+
+
+def test_frozen_batch_norm_caches_and_functional_code_are_accepted():
+    record = RecordShape((6,), classes=CLASSES)
+    net = Network.of(Remembering(cached), cross_entropy, record, 40, "add-remove")
+    assert type(net.engine).__name__ == "BookKeeping"
     module = head(nn.BatchNorm1d(6))
     module[0].eval()
     record = RecordShape((6,), classes=CLASSES)

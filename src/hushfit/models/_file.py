@@ -33,7 +33,7 @@ from hushfit.models._inference_file import (
     restore_inference,
     stored_design,
 )
-from hushfit.models._model import Model, PaidReceipt, Provenance
+from hushfit.models._model import Model, PaidReceipt, Provenance, restore_names
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
 
@@ -346,8 +346,8 @@ def model_from(contents: dict[str, Any]) -> Model:
         raise InvalidArgument(
             "the features, coefficients and schema of the model file do not belong together."
         )
-    if schema is None and features != [f"x{j}" for j in range(len(features))]:
-        estimator.feature_names_in_ = np.array(features, dtype=object)
+    if schema is None:
+        restore_names(estimator, features)
     return Model(
         estimator,
         schema,

@@ -207,7 +207,7 @@ def _tuning(model: Model | RankingModel) -> Point:
 
 
 def _penalty(model: Model | RankingModel) -> str:
-    settings = model.estimator.get_params()
+    settings = vars(model.estimator)
     return "".join(
         f", {key} = {settings[key]!r}" for key in ("penalty", "alpha") if key in settings
     )

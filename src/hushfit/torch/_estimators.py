@@ -35,11 +35,17 @@ from hushfit.estimators import (
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
 from hushfit.release import Quote, Randomness, Terms
-from hushfit.torch._engines import VMAP_ROWS
-from hushfit.torch._fit import LEFT_OUT, ROW_INDEPENDENCE, NetworkFit, fit_network, quote_of
-from hushfit.torch._network import PHYSICAL_BATCH, Network
+from hushfit.torch._fit import (
+    LEFT_OUT,
+    ROW_INDEPENDENCE,
+    NetworkFit,
+    Training,
+    fit_network,
+    quote_of,
+)
+from hushfit.torch._network import Network
 from hushfit.torch._rows import ArrayRecords, NetworkRows
-from hushfit.torch._validation import RecordShape
+from hushfit.torch._validation import RecordShape, one_tensor
 from hushfit.torch.solvers import network_solver_from
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -151,10 +157,16 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
         self, record: RecordShape, outputs: int, loss: Any, n_units: int, unit: PrivacyUnit
     ) -> Network:
         module = self._module(record.input, outputs)
-        batch = self.physical_batch
-        if batch is None:
-            batch = min(PHYSICAL_BATCH, VMAP_ROWS * -(-n_units // VMAP_ROWS))
-        return Network.of(module, loss, record, n_units, self.adjacency, unit, batch, self.device)
+        return Network.of(
+            module,
+            loss,
+            record,
+            n_units,
+            self.adjacency,
+            unit,
+            self.physical_batch,
+            self.device,
+        )
 
     def _quoted(self, record: RecordShape, outputs: int, loss: Any, n: int, person: bool) -> Quote:
         budget = Budget(self.epsilon, self.delta)
@@ -165,6 +177,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
     def _accept(self, fit: NetworkFit) -> None:
         self.module_: nn.Module = fit.module
         self.n_iter_ = fit.steps
+        self.training_: Training | None = fit.training
         self.privacy_: Guarantee = fit.guarantee
         self.receipt_: Receipt | None = fit.receipt
 
@@ -397,6 +410,8 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
     classes_ : array
     n_iter_ : int
         Number of steps, fixed in advance.
+    training_ : Training
+        Average size of a batch, and clipping norm.
     privacy_ : Guarantee
         The guarantee. Print it.
     receipt_ : Receipt or None
@@ -490,12 +505,7 @@ def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
             "charged. Give records of another shape, or change the module, whose forward pass must "
             "not need gradients."
         ) from None
-    if not isinstance(outputs, Tensor):
-        raise InvalidArgument(
-            f"{type(module).__name__} has several outputs ({type(outputs).__name__}). Wrap it in a "
-            "module that returns one tensor."
-        )
-    return tuple(outputs.shape[1:])
+    return tuple(one_tensor(module, outputs).shape[1:])
 
 
 class _MLPSettings(_PrivateNetwork):

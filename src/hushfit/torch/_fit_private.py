@@ -14,9 +14,9 @@ from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
 from hushfit.torch._fit import LEFT_OUT, ROW_INDEPENDENCE, NetworkFit, fit_network
-from hushfit.torch._network import PHYSICAL_BATCH, Network
+from hushfit.torch._network import Network
 from hushfit.torch._rows import ArrayRecords, DatasetRecords, NetworkRows, Records
-from hushfit.torch._validation import RecordShape
+from hushfit.torch._validation import RecordShape, one_tensor
 from hushfit.unit import PrivacyUnit
 
 NOT_READ = "A record that cannot be read, or has another shape, contributes nothing."
@@ -37,7 +37,7 @@ def fit_private(
     callbacks: Any = None,
     checkpoint: str | PathLike[str] | None = None,
     device: str | torch.device = "cpu",
-    physical_batch: int = PHYSICAL_BATCH,
+    physical_batch: int | None = None,
     ledger: Any = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -196,7 +196,7 @@ def _classes(classes: int | None, module: nn.Module, x: Tensor, y: Tensor) -> in
             f"{type(module).__name__} does not take records of shape {tuple(x.shape)}: {error}. "
             "Nothing was charged."
         ) from None
-    if not isinstance(outputs, Tensor) or outputs.ndim < 2:
+    if one_tensor(module, outputs).ndim < 2:
         raise InvalidArgument(
             "Targets are whole numbers, but the module has no output for each class. Give classes, "
             "or targets of a floating-point type."
