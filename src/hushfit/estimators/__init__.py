@@ -27,6 +27,7 @@ input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
 public_classes                  The label set, sorted
+public_of                       What a fit by a schema takes as public, in words
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
@@ -132,7 +133,7 @@ from hushfit.estimators._regressors import (
 )
 from hushfit.estimators._scaling import ChosenScaling
 from hushfit.estimators._selector import PrivateFeatureSelector
-from hushfit.estimators._table_fit import TableFit, fit_table
+from hushfit.estimators._table_fit import TableFit, fit_table, public_of
 from hushfit.estimators._threshold import needs_class_counts
 
 __all__ = [
@@ -190,6 +191,7 @@ __all__ = [
     "progress_bar",
     "public_classes",
     "public_map",
+    "public_of",
     "refusal_of_shape",
     "refuse_extras",
     "refuse_unused_settings",
