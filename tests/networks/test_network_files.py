@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import struct
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +14,7 @@ from sklearn.base import clone
 from torch import nn
 
 from hushfit.errors import InvalidArgument
-from hushfit.models import is_network, load_model, save_model
+from hushfit.models import NETWORK_FORMAT, is_network, load_model, save_model
 from hushfit.report import network_page
 from hushfit.torch import (
     PrivateMLPClassifier,
@@ -326,3 +327,33 @@ def test_the_command_line_protects_persons(tmp_path, capsys):
     assert (unit.column, unit.rows_per_person) == ("patient", 3)
     assert run([*fit, "--delta", "0.02", "-o", model + "2"]) != 0
     assert "above 1/n" in capsys.readouterr().err
+
+
+def test_a_network_of_many_columns_is_recognised_wherever_its_format_is_stated(tmp_path):
+    """A header is as long as the schema in it, and its fields have no order."""
+    path, other = tmp_path / "model.safetensors", tmp_path / "model.json"
+    fields = {"schema": "s" * 100_000, "format": NETWORK_FORMAT}
+    header = json.dumps({"__metadata__": fields}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    other.write_text(json.dumps(fields))
+    assert is_network(path)
+    assert not is_network(other)
+    assert not is_network(tmp_path / "none")
+
+
+@pytest.mark.parametrize("columns", [2, 4])
+def test_ranges_by_name_read_back_by_place(tmp_path, columns):
+    names = [f"x{k}" for k in range(columns)]
+    ranges = {name: (-3.0, 1.0 + at) for at, name in enumerate(names)}
+    rows = pd.DataFrame(X[:, :columns], columns=names)
+    fitted = PrivateMLPClassifier(
+        (5,),
+        classes=["no", "yes"],
+        solver=QUICK,
+        delta=1e-3,
+        feature_bounds=dict(reversed(ranges.items())),
+    ).fit(rows, Y)
+    save_network(fitted, tmp_path / "model.safetensors")
+    again = load_network(tmp_path / "model.safetensors")
+    probabilities = again.predict_proba(rows.to_numpy())
+    np.testing.assert_array_equal(probabilities, fitted.predict_proba(rows))

@@ -24,6 +24,7 @@ from hushfit.estimators import (
     PrivateLogisticRegression,
     PrivatePoissonRegressor,
     PrivateRidge,
+    feature_ranges,
 )
 from hushfit.features import AdditiveMap, FeatureMap, KnotMasses, RowProfile, stored_map
 from hushfit.models._inference_file import (
@@ -488,7 +489,7 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 def bounds_described(fitted: Any) -> Any:
     """The ranges of the columns as plain values: the two ends, of two columns."""
-    return _plain(FeatureBounds.stored(fitted.feature_bounds, int(fitted.n_features_in_)))
+    return _plain(FeatureBounds.stored(feature_ranges(fitted), int(fitted.n_features_in_)))
 
 
 def bounds_read(described: Any) -> Any:

@@ -179,7 +179,10 @@ def _total(model: Model | RankingModel, total: AccountTotal | None) -> Point:
         "the total of the account is in its ledger."
     )
     return Point(
-        key, title, f"{why} Epsilons of several models add up (by composition).", open=True
+        key,
+        title,
+        f"{why} The privacy losses of all releases from the same rows compose.",
+        open=True,
     )
 
 

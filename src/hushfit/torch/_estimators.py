@@ -23,6 +23,7 @@ from hushfit.estimators import (
     PredictionRanges,
     TargetScale,
     encode_labels,
+    feature_ranges,
     features_of,
     no_cell_quoted,
     persons_in,
@@ -30,6 +31,7 @@ from hushfit.estimators import (
     refuse_extras,
     split_groups,
     with_missing_targets,
+    with_unknown_labels,
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
 from hushfit.release import Quote, Randomness, Terms
@@ -248,15 +250,19 @@ class _PrivateNetworkClassifier(ClassifierMixin, _PrivateNetwork):
         refuse_extras(unsupported)
         Budget(self.epsilon, self.delta)
         X, ids = split_groups(X, groups, y)
-        X, y = self._validated(X, y=y)
         if self.classes is None:
+            X, y = self._validated(X, y=y)
             check_classification_targets(y)
-        classes = public_classes(self.classes, y)
+            classes = public_classes(None, y)
+            labels = encode_labels(y, classes)
+        else:
+            classes = public_classes(self.classes, y)
+            y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
+            X, labels = with_unknown_labels(y, classes, partial(self._validated, X))
         record = RecordShape(X.shape[1:], classes=len(classes))
-        labels = encode_labels(y, classes)
         if len(classes) == 2:  # from -1 and +1
             labels = (labels + 1) / 2
-        fit = self._fitted(X, labels.astype(np.int64), record, len(classes), _cross_entropy, ids)
+        fit = self._fitted(X, labels, record, len(classes), _cross_entropy, ids)
         self.classes_ = classes
         self._accept(fit)
         return self
@@ -371,7 +377,8 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
         Adjacency relation: neighbouring tables have one record exchanged for another, or for
         nothing; with ``groups``, all records of one person.
     classes : sequence, optional
-        Public label set. None reads it from ``y`` and warns.
+        Public label set. A record whose label is missing or not in it contributes nothing. None
+        reads the set from ``y`` and warns.
     solver : str or solver, default="auto"
         ``"auto"``, ``"dp-sgd"``, ``"dp-adam"``, or an object of `hushfit.torch.solvers`.
     input_range : (low, high), optional
@@ -510,7 +517,7 @@ class _MLPSettings(_PrivateNetwork):
     def _scaled(self, X: AnyArray) -> AnyArray:
         if self.feature_bounds is None:
             return X
-        return 2 * FeatureBounds.parse(self.feature_bounds, X.shape[1]).apply(X) - 1
+        return 2 * FeatureBounds.parse(feature_ranges(self), X.shape[1]).apply(X) - 1
 
     def _public(self) -> list[str]:
         given = "the range of every column, given by the caller"

@@ -28,8 +28,8 @@ from hushfit.torch._rows import NetworkRows
 from hushfit.torch.solvers import NetworkSolver, State, network_solver_from, run_network
 
 LEFT_OUT = (
-    "A record with a missing or infinite value, or on which the module or its loss fails, "
-    "contributes nothing."
+    "A record with a missing or infinite value or an unknown label, or on which the module or its "
+    "loss fails, contributes nothing."
 )
 ROW_INDEPENDENCE = (
     "What is computed of an example is assumed not to depend on other examples, bit for bit, and "

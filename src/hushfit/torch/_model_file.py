@@ -22,9 +22,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from hushfit.data import FeatureBounds
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import PredictionRanges
+from hushfit.estimators import PredictionRanges, feature_ranges
 from hushfit.models import NETWORK_FORMAT, Model, PaidReceipt, Provenance, restore_names
 from hushfit.privacy import Guarantee
 from hushfit.torch._estimators import (
@@ -190,6 +191,9 @@ def read_network(
 def _settings(fitted: Any) -> dict[str, Any]:
     """The settings of an estimator as JSON values; the range of targets as it was used."""
     found = {name: _plain(getattr(fitted, name)) for name in _SETTINGS[type(fitted)]}
+    if "feature_bounds" in found:
+        bounds = FeatureBounds.stored(feature_ranges(fitted), int(fitted.n_features_in_))
+        found["feature_bounds"] = _plain(bounds)
     training = fitted.training_
     found["training"] = None if training is None else asdict(training)
     if isinstance(fitted, PrivateMLPRegressor):
@@ -244,6 +248,9 @@ def _estimator(
 ) -> Any:
     """An estimator that predicts as the one that was saved, once it has its module."""
     settings["epsilon"] = float(settings["epsilon"])
+    bounds = settings.get("feature_bounds")
+    if isinstance(bounds, list):  # the two ends, of two columns
+        settings["feature_bounds"] = tuple(bounds)
     if kind is PrivateMLPRegressor:
         fitted = kind(**settings)
         PredictionRanges(tuple(settings["target_bounds"])).restore(fitted)
