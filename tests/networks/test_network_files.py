@@ -253,7 +253,9 @@ def test_the_command_line_fits_evaluates_predicts_and_reports(tmp_path):
     assert "noisy sums of gradients alone" in written
     assert "On held-out rows" in written
     assert "SP 800-226" in written
-    [release] = load_network(model).guarantee.releases
+    promise = load_network(model).guarantee
+    assert promise.public[-1].endswith("vocabulary of every column, as the schema states them")
+    [release] = promise.releases
     assert f"{release.noise_multiplier:.3g} ×" in written
     assert f">{release.count}<" in written
     card, graph = str(tmp_path / "card.md"), str(tmp_path / "model.onnx")

@@ -27,6 +27,7 @@ input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
 public_classes                  The label set, sorted
+public_of                       What a fit by a schema takes as public, in words
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
 with_unknown_labels             Checked rows and labels, of which some may be unknown
@@ -141,7 +142,7 @@ if TYPE_CHECKING:
     )
     from hushfit.estimators._scaling import ChosenScaling
     from hushfit.estimators._selector import PrivateFeatureSelector
-    from hushfit.estimators._table_fit import TableFit, fit_table
+    from hushfit.estimators._table_fit import TableFit, fit_table, public_of
     from hushfit.estimators._threshold import needs_class_counts
 else:
     __getattr__ = on_demand(
@@ -216,7 +217,7 @@ else:
             ),
             "hushfit.estimators._scaling": ("ChosenScaling",),
             "hushfit.estimators._selector": ("PrivateFeatureSelector",),
-            "hushfit.estimators._table_fit": ("TableFit", "fit_table"),
+            "hushfit.estimators._table_fit": ("TableFit", "fit_table", "public_of"),
             "hushfit.estimators._threshold": ("needs_class_counts",),
         },
     )
@@ -277,6 +278,7 @@ __all__ = [
     "progress_bar",
     "public_classes",
     "public_map",
+    "public_of",
     "ranges_by_place",
     "refusal_of_shape",
     "refuse_extras",

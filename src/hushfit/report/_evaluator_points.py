@@ -172,8 +172,8 @@ def _total(model: Model | RankingModel, total: AccountTotal | None) -> Point:
             f"{'one of them' if several else 'the only one'}.",
         )
     why = (
-        "The model was fitted without a ledger, so nothing is known about other releases from "
-        "these rows."
+        "The file of the model names no payment of a ledger, so it does not tell of other releases "
+        "from these rows."
         if model.receipt is None
         else f"Paid from the account {model.receipt.dataset!r} (payment {model.receipt.number}); "
         "the total of the account is in its ledger."

@@ -76,7 +76,7 @@ def training_facts(model: Model) -> list[tuple[str, str, str]]:
     unit = g.unit.plural
     facts = [("steps", f"{model.estimator.n_iter_:,}", "at most" if g.adaptive else "fixed")]
     if training is not None:  # None of a file of an older version
-        facts.append(("batch", f"{training.batch:,.0f}", f"{unit} on average, of secret choice"))
+        facts.append(("batch", f"{training.batch:,.0f}", f"{unit} on average"))
     if not g.adaptive:
         noise = max(release.noise_multiplier for release in g.releases)
         facts.append(("noise multiplier", f"{noise:.4g}", "times the sensitivity of a step"))
