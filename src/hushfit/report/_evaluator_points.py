@@ -179,7 +179,10 @@ def _total(model: Model | RankingModel, total: AccountTotal | None) -> Point:
         "the total of the account is in its ledger."
     )
     return Point(
-        key, title, f"{why} Epsilons of several models add up (by composition).", open=True
+        key,
+        title,
+        f"{why} The privacy losses of all releases from the same rows compose.",
+        open=True,
     )
 
 
@@ -204,7 +207,7 @@ def _tuning(model: Model | RankingModel) -> Point:
 
 
 def _penalty(model: Model | RankingModel) -> str:
-    settings = model.estimator.get_params()
+    settings = vars(model.estimator)
     return "".join(
         f", {key} = {settings[key]!r}" for key in ("penalty", "alpha") if key in settings
     )
