@@ -635,6 +635,16 @@ def verdicts(rows: Sequence[Row]) -> str:
     )
 
 
+def ticks(epsilons: Sequence[float]) -> list[str]:
+    """Labels of a logarithmic axis, without those that would overlap."""
+    labels, last = [], 0.0
+    for epsilon in epsilons:
+        room = epsilon >= 1.5 * last
+        labels.append(f"{epsilon:g}" if room else "")
+        last = epsilon if room else last
+    return labels
+
+
 def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
     """Accuracy against epsilon, a panel for each case."""
     import matplotlib
@@ -675,7 +685,7 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
                 **style,
             )
         axes.set(xscale="log", xlabel="epsilon")
-        axes.set_xticks(case.epsilons, [f"{e:g}" for e in case.epsilons])
+        axes.set_xticks(case.epsilons, ticks(case.epsilons))
         axes.minorticks_off()
         axes.set_title(case.name, loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
