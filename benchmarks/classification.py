@@ -35,7 +35,7 @@ from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescen
 
 RESULTS = Path(__file__).parent / "results" / "classification.json"
 PAGE, MARKS = ROOT / "docs" / "benchmarks.md", ("<!-- classification -->", "<!-- end -->")
-DELTA, FOLDS, USED_FOLDS, PENALTY_FOLDS = 1e-6, 5, 2, 3
+DELTA, FOLDS, USED_FOLDS = 1e-6, 5, 2
 # Small tables are fitted on all folds with up to so many draws of the noise, fewer the larger.
 MOST_DRAWS, CELLS_OF_ALL_DRAWS = 8, 4_000_000
 BINARY = ("adult", "bank", "covtype")
@@ -241,12 +241,6 @@ def housing() -> tuple[np.ndarray, np.ndarray]:
     return np.hstack(parts), (price > 180_000).astype(int)
 
 
-def first_rows(name: str, most: int = 50_000) -> tuple[np.ndarray, np.ndarray]:
-    """The first rows of a set: all of adult and bank, half of the sample of covtype."""
-    X, y = sets.load(name)
-    return X[:most], y[:most]
-
-
 # Parts
 
 
@@ -265,7 +259,7 @@ def penalty_cell(
     fold by fold. With L1, ``auto`` is prox-newton itself.
     """
     found = {
-        label: scores(*table, epsilon, PENALTY_FOLDS, penalty=kind, alpha=alpha, solver=solver)
+        label: scores(*table, epsilon, FOLDS, penalty=kind, alpha=alpha, solver=solver)
         for label, solver in PENALISED.items()
         if (kind, label) != ("l1", "prox-newton")
     }
@@ -444,7 +438,7 @@ PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
 BY_TABLE: dict[
     str, tuple[Callable[..., Iterator[dict[str, Any]]], dict[str, Callable[[], Any]]]
 ] = {
-    "penalties": (penalties, {name: partial(first_rows, name) for name in BINARY}),
+    "penalties": (penalties, {name: partial(sets.load, name) for name in BINARY}),
     "stopping": (stopping, {"covtype": partial(sets.load, "covtype")}),
     "several": (several, SEVERAL),
     "several-check": (several, CHECKS),
