@@ -23,6 +23,11 @@ from hushfit.models._file import model_from, model_json
 
 pytestmark = pytest.mark.usefixtures("quiet_fits")
 
+FAMILIES = {
+    "logistic": sm.families.Binomial(),
+    "linear": sm.families.Gaussian(),
+    "counts": sm.families.Poisson(),
+}
 BOUNDS = [(0.0, 100.0), (0.0, 1.0), (-5.0, 5.0)]
 
 
@@ -62,16 +67,29 @@ def test_without_noise_coefficients_and_errors_are_those_of_statsmodels(kind):
     if kind == "counts":
         model.set_params(max_count=100)
     model.fit(X, y)
-    family = {
-        "logistic": sm.families.Binomial(),
-        "linear": sm.families.Gaussian(),
-        "counts": sm.families.Poisson(),
-    }[kind]
-    plain = sm.GLM(y, sm.add_constant(X), family=family).fit(cov_type="HC0", tol=1e-12)
+    plain = sm.GLM(y, sm.add_constant(X), family=FAMILIES[kind]).fit(cov_type="HC0", tol=1e-12)
     np.testing.assert_allclose(np.ravel(model.coef_), plain.params.iloc[1:], rtol=1e-6)
     np.testing.assert_allclose(np.ravel(model.intercept_)[0], plain.params.iloc[0], rtol=1e-5)
     np.testing.assert_allclose(model.bse_, plain.bse, rtol=1e-6)
     assert list(model.inference_.names) == ["(intercept)", "age", "treated", "score"]
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear", "counts"])
+def test_without_noise_clustered_errors_are_those_of_statsmodels(kind):
+    """Persons of three rows each: the weight of one third drops out."""
+    ids = np.repeat(np.arange(1000), 3)
+    X = table(len(ids))
+    X["treated"] = (ids % 2).astype(float)
+    y = responses(X)[kind]
+    model = estimator(kind, epsilon=float("inf"), cov_type="cluster")
+    if kind == "counts":
+        model.set_params(max_count=100)
+    model.fit(X, y, groups=ids)
+    plain = sm.GLM(y, sm.add_constant(X), family=FAMILIES[kind]).fit(
+        cov_type="cluster", cov_kwds={"groups": ids, "use_correction": False}, tol=1e-12
+    )
+    np.testing.assert_allclose(model.inference_.params, plain.params, rtol=1e-6)
+    np.testing.assert_allclose(model.bse_, plain.bse, rtol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["logistic", "linear", "counts"])

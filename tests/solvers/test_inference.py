@@ -1,6 +1,7 @@
 """Coefficients with intervals: those of maximum likelihood without noise, covering with it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -232,6 +233,14 @@ def test_the_summary_shows_both_parts_of_a_standard_error_and_says_how_good_inte
     assert "std err" not in hidden.summary()
     with pytest.raises(NoIntervals, match="more rows"):
         hidden.conf_int()
+
+
+def test_small_probabilities_of_a_test_are_said_to_be_small():
+    found = result()
+    clear = replace(found, params=np.array([2.0, -1.2]))  # z is 8.2 and -3.3
+    lines = clear.summary().splitlines()
+    assert "<0.0001" in lines[4]
+    assert "0.0011" in lines[5]
 
 
 def test_more_looks_where_noise_is_small():

@@ -35,6 +35,8 @@ _HIDDEN = 0.5
 # steps have not settled. It is about 1 for classes that a column separates, at most about .5 else.
 _LONGEST = 0.75
 _DRAWS = 4096
+# Smaller probabilities of a test are only said to be so.
+_LEAST_SHOWN = 1e-4
 # Another name of "robust" where units are persons: their scores are added up.
 CLUSTER = "cluster"
 INTERCEPT = "(intercept)"
@@ -381,7 +383,7 @@ class Inference:
         else:
             head = ["", "coef", "std err", "sampling", "noise", "z", "P>|z|"]
             head += [f"[{(1 - level) / 2:.3f}", f"{(1 + level) / 2:.3f}]"]
-            rows = [[line.name, *map(_written, line.shown)] for line in lines]
+            rows = [_cells(line) for line in lines]
         return "\n".join([self.title, *text_table(head, rows), self.said(level), *self._footer()])
 
     @property
@@ -686,6 +688,12 @@ def _largest_of_normals(correlation: Matrix, level: float) -> float:
 def _normal_draws(p: int) -> Matrix:
     """Points that are spread as independent normal variables are."""
     return np.asarray(qmc.MultivariateNormalQMC(np.zeros(p), rng=0).random(_DRAWS))
+
+
+def _cells(line: Line) -> list[str]:
+    *before, pvalue, low, high = line.shown
+    test = f"{pvalue:.4f}" if pvalue >= _LEAST_SHOWN else f"<{_LEAST_SHOWN:.4f}"
+    return [line.name, *map(_written, before), test, _written(low), _written(high)]
 
 
 def _written(value: float) -> str:

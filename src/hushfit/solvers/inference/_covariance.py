@@ -11,12 +11,17 @@ import numpy as np
 
 from hushfit._typing import Matrix, Vector
 from hushfit.problem import Problem
-from hushfit.release import Moments, score_family
+from hushfit.release import Means, Moments, score_family
 from hushfit.solvers.inference._metric import Seen, intercept_direction, total_curvature
+from hushfit.solvers.inference._third import Third
 
 COVARIANCES = ("model", "robust")
 # Share of the curvature times the squared step that a quadratic approximation leaves out.
 _LEFT_OUT = 0.25
+# Error of what is estimated of that, as a share of it.
+_ESTIMATED = 0.3
+# Between these the inverse of the curvature may change in the last step.
+_FEWEST, _MOST = 0.5, 2.0
 # Eigenvalues of the curvature above so many times the edge of its noise, and so many times the
 # largest one, are resolved.
 _RESOLVED, _SINGULAR = 0.5, 1e-10
@@ -30,13 +35,15 @@ _UNKNOWN_VARIANCE = 2.0
 class Look(NamedTuple):
     """What one look saw: the map of records to images, the weights, and the released sums.
 
-    ``unit`` is where residuals were clipped, in units of which scores are measured.
+    ``unit`` is where residuals were clipped, in units of which scores are measured. ``apart`` is
+    the covariance of the weights of looks that were pooled.
     """
 
     images: Matrix
     w: Vector
     moments: Moments
     unit: float
+    apart: Matrix | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,8 +67,8 @@ class Covariance:
         Root mean square of what the last step adds to the margins of records, weighted by their
         curvature.
     allowance : float
-        Variance that is allowed for what a quadratic approximation leaves out of a score, over that
-        of its noise.
+        Variance that is allowed for what the last step leaves out of a score, over that of its
+        noise.
     """
 
     w: Vector
@@ -111,7 +118,9 @@ def pooled(looks: Sequence[Look]) -> Look:
         deviation([one.curvature_noise for one in seen]),
         deviation([one.spread_noise for one in seen]),
     )
-    return Look(looks[-1].images, average([look.w for look in looks]), moments, looks[-1].unit)
+    w = average([look.w for look in looks])
+    apart = average([np.outer(look.w - w, look.w - w) for look in looks])
+    return Look(looks[-1].images, w, moments, looks[-1].unit, apart)
 
 
 def _own_error(look: Look) -> float:
@@ -121,11 +130,14 @@ def _own_error(look: Look) -> float:
     return left_out(np.asarray(np.linalg.solve(curvature, look.moments.score)), curvature)
 
 
-def covariance(look: Look, kind: str, scale: float, constant: float) -> Covariance:
-    """One Newton step from the weights of a look, and the covariance of where it leads.
+def covariance(
+    look: Look, kind: str, scale: float, constant: float, means: Means | None = None
+) -> Covariance:
+    """One Newton step from the weights of a look, without what a quadratic approximation leaves
+    out, and the covariance of where it leads.
 
     ``scale`` is the variance of a residual over its curvature if the model holds, ``constant`` the
-    last entry of every record.
+    last entry of every record, ``means`` the mean of the response if it is not linear.
     """
     p, unit = len(look.w), look.unit
     score, curvature, spread, s, h, _ = look.moments
@@ -138,29 +150,54 @@ def covariance(look: Look, kind: str, scale: float, constant: float) -> Covarian
     # The mean square of images, weighted by curvature, is the trace over the total.
     typical = max(float(np.trace(seen.matrix)), seen.edge, 1e-300) / total
     unknown = _UNKNOWN_VARIANCE / typical * lost @ lost.T
-    step = -inverse @ score
-    theta = np.linalg.solve(look.images.T, look.w) + step
+    step, to_images = -inverse @ score, np.linalg.inv(look.images.T)
+    moved = float(np.sqrt(max(float(step @ seen.matrix @ step), 0.0) / total))
     variance = _positive(spread)
     if kind != "robust":
         variance = _at_most(variance, scale * (known * values[resolved]) @ known.T, look)
-    sampling = inverse @ variance @ inverse
     # Noise of the curvature turns the step. An estimated step is longer than the true one, on
     # average by its own variance, so that nothing is added for that.
     square = float(step @ step) + float(np.trace(unknown))
     turned = seen.noise**2 / 2 * (square * np.eye(p) + np.outer(step, step) + unknown)
-    bent = left_out(step, seen.matrix) ** 2 if s > 0 else 0.0
-    noise = inverse @ ((s**2 + bent) * np.eye(p) + turned) @ inverse
+    errors, theta = s**2 * np.eye(p) + turned, to_images @ look.w
+    if s == 0:
+        bent = np.zeros((p, p))
+    elif means is None:
+        bent = left_out(step, seen.matrix) ** 2 * np.eye(p)
+    else:
+        third = Third.of(seen.floored(), look.images, theta, constant, means)
+        # The square of the true step: without what noise adds to it. The mean of scores to both
+        # sides has its own share of what is left out, in the other direction.
+        true = np.outer(step, step) - inverse @ errors @ inverse
+        if look.apart is not None:
+            true = true - to_images @ look.apart @ to_images.T
+        rest = third.along(true) / 2
+        step = step - inverse @ rest
+        bent = _ESTIMATED**2 * np.outer(rest, rest)
+        inverse = _changed(known / np.sqrt(values[resolved]), third.change(step))
+    sampling = inverse @ variance @ inverse
+    noise = inverse @ (errors + bent) @ inverse
     back = look.images.T
     return Covariance(
-        back @ theta,
+        back @ (theta + step),
         back @ sampling @ back.T,
         back @ noise @ back.T,
         back @ unknown @ back.T,
         seen.edge / float(values[resolved][0]) if resolved.any() else np.inf,
         back @ vectors[:, 0],
-        float(np.sqrt(max(float(step @ seen.matrix @ step), 0.0) / total)),
-        bent / s**2 if s > 0 else 0.0,
+        moved,
+        float(np.trace(bent)) / (p * s**2) if s > 0 else 0.0,
     )
+
+
+def _changed(root: Matrix, change: Matrix) -> Matrix:
+    """The inverse of a curvature that changes on the way, to first order, as the estimate is.
+
+    ``root`` times its transpose is the inverse before.
+    """
+    shares, turned = np.linalg.eigh(root.T @ change @ root)
+    turned = root @ turned
+    return np.asarray((turned * (1 - np.clip(shares, 1 - _MOST, 1 - _FEWEST))) @ turned.T)
 
 
 def model_scale(look: Look, problem: Problem) -> float:

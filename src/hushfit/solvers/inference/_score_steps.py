@@ -10,7 +10,7 @@ Shares are of the squared Gaussian parameter mu.
     look 3  25 %   in that of look 2, with weights as even as noise allows
     look 4  50 %   in the same
     between looks: posterior mean of the weights, under a prior of margins of variance 2
-    at the end: looks 3 and 4 as one, one Newton step without a prior
+    at the end: looks 3 and 4 as one, one Newton step without a prior, and the third derivative
 
 With three times as many units as are needed, noise is small, and what counts is that Newton's
 method converges: there are seven looks then.
@@ -165,7 +165,8 @@ class ScoreSteps:
 
     def _covariance(self, problem: Problem, looks: Sequence[Look], kind: str) -> Covariance:
         look = pooled(looks[-POOLED:])
-        return covariance(look, kind, model_scale(look, problem), problem.constant)
+        scale, means = model_scale(look, problem), score_family(problem.loss).means
+        return covariance(look, kind, scale, problem.constant, means)
 
 
 def require_inference(problem: Problem) -> None:
