@@ -13,7 +13,7 @@ STAMP := $(VENV)/.installed
 LOCK := requirements-dev.lock
 
 .PHONY: install demo demo-studio demo-federated test check bench coverage slow audit mutants clean
-.PHONY: docs docs-check browser lock lowest matrix package weight
+.PHONY: docs docs-check docs-links browser lock lowest matrix package weight
 
 install: $(STAMP)
 
@@ -82,6 +82,10 @@ docs: install
 # The site without running the gallery: warnings are errors, so no link inside it is broken.
 docs-check: install
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -d out/doctrees-check -D plot_gallery=0 docs out/docs-check
+
+# Whether addresses elsewhere answer, which takes a network; links inside are part of docs-check.
+docs-links: install
+	$(BIN)/python -m sphinx -q -b linkcheck -d out/doctrees-check -D plot_gallery=0 docs out/docs-links
 
 # Debian's Chromium and its driver, for the tests of the planner page and of the studio.
 browser:

@@ -11,6 +11,7 @@ was chosen on, and which are checks, is said there.
 
 import argparse
 import gzip
+import itertools
 import json
 import math
 import statistics
@@ -38,6 +39,7 @@ DELTA, FOLDS, USED_FOLDS = 1e-6, 5, 2
 # Small tables are fitted on all folds with up to so many draws of the noise, fewer the larger.
 MOST_DRAWS, CELLS_OF_ALL_DRAWS = 8, 4_000_000
 BINARY = ("adult", "bank", "covtype")
+PAIRED = ("accuracy", "auc", "log_loss")
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,12 @@ def summary(found: list[Score], measure: str) -> tuple[float, float]:
 def mean_and_error(values: list[float]) -> tuple[float, float]:
     error = statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else 0.0
     return statistics.fmean(values), error
+
+
+def paired(ours: list[Score], others: list[Score], measure: str) -> tuple[float, float]:
+    """Mean difference over folds and its standard error."""
+    pairs = zip(ours, others, strict=True)
+    return mean_and_error([getattr(a, measure) - getattr(b, measure) for a, b in pairs])
 
 
 def mean_of_draws(draws: list[list[Score]]) -> list[Score]:
@@ -236,34 +244,44 @@ def housing() -> tuple[np.ndarray, np.ndarray]:
 # Parts
 
 
-def penalties(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
-    """``auto`` against the other solvers of the library that take the penalty."""
-    solvers = {
-        "auto": "auto",
-        "prox-newton": ProxNewton(),
-        "prox-newton, 20 steps": ProxNewton(steps=20),
-        "proximal-gd": ProximalGradient(),
+PENALISED: dict[str, Any] = {
+    "auto": "auto",
+    "prox-newton": ProxNewton(),
+    "prox-newton, 20 steps": ProxNewton(steps=20),
+    "proximal-gd": ProximalGradient(),
+}
+
+
+def penalty_cell(
+    name: str, table: tuple[np.ndarray, np.ndarray], kind: str, alpha: float, epsilon: float
+) -> dict[str, Any]:
+    """``auto`` against other solvers of the library that take the penalty; and its leads, paired
+    fold by fold. With L1, ``auto`` is prox-newton itself.
+    """
+    found = {
+        label: scores(*table, epsilon, FOLDS, penalty=kind, alpha=alpha, solver=solver)
+        for label, solver in PENALISED.items()
+        if (kind, label) != ("l1", "prox-newton")
     }
-    for kind in ("l2", "l1"):
-        used = {label: s for label, s in solvers.items() if (kind, label) != ("l1", "prox-newton")}
-        for alpha in (1e-4, 1e-3, 1e-2):  # with L1, auto is prox-newton itself
-            for epsilon in (0.1, 0.3, 1.0, 3.0):
-                made = {
-                    label: cell(
-                        scores(*table, epsilon, penalty=kind, alpha=alpha, solver=solver),
-                        "accuracy",
-                        "auc",
-                        "log_loss",
-                    )
-                    for label, solver in used.items()
-                }
-                yield {
-                    "set": name,
-                    "penalty": kind,
-                    "alpha": alpha,
-                    "epsilon": epsilon,
-                    "models": made,
-                }
+    return {
+        "set": name,
+        "penalty": kind,
+        "alpha": alpha,
+        "epsilon": epsilon,
+        "models": {label: cell(of_one, *PAIRED) for label, of_one in found.items()},
+        "leads": {
+            label: {measure: paired(found["auto"], of_one, measure) for measure in PAIRED}
+            for label, of_one in found.items()
+            if label != "auto"
+        },
+    }
+
+
+def penalties(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
+    for kind, alpha, epsilon in itertools.product(
+        ("l2", "l1"), (1e-4, 1e-3, 1e-2), (0.1, 0.3, 1.0, 3.0)
+    ):
+        yield penalty_cell(name, table, kind, alpha, epsilon)
 
 
 def stopping(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
@@ -448,30 +466,28 @@ def shown(value: tuple[float, float], digits: int = 4) -> str:
     return f"{value[0]:.{digits}f} ± {value[1]:.{digits}f}"
 
 
-EARLIER = "auto before"  # the rule before it had a floor of the clipping norm, where stored
-
-
-def triple(model: dict[str, Any] | None) -> str:
+def triple(model: dict[str, Any]) -> str:
     """Accuracy, AUC and log-loss."""
-    if model is None:
-        return "-"
     return " / ".join(
-        f"{model[measure][0]:.{digits}f}"
-        for measure, digits in (("accuracy", 4), ("auc", 3), ("log_loss", 3))
+        f"{model[measure][0]:.{digits}f}" for measure, digits in zip(PAIRED, (4, 3, 3), strict=True)
     )
 
 
+def in_points(value: tuple[float, float], lost: bool = False) -> str:
+    """A difference and its standard error in 1e-4; bold if it is called a loss."""
+    text = f"{1e4 * value[0]:+.0f} ± {1e4 * value[1]:.0f}"
+    return f"**{text}**" if lost else text
+
+
 def penalties_table(rows: list[dict[str, Any]]) -> str:
-    """The lead of ``auto`` in accuracy over the best rival, which may differ from cell to cell."""
+    """The lead of ``auto`` over the rival with the best accuracy, which may differ from cell to
+    cell.
+    """
     body = []
     for row in rows:
-        models = row["models"]
-        rivals = {name: model for name, model in models.items() if name not in ("auto", EARLIER)}
-        best = max(rivals, key=lambda name: rivals[name]["accuracy"][0]) if rivals else None
-        lead = "-"
-        if best is not None:
-            difference = models["auto"]["accuracy"][0] - rivals[best]["accuracy"][0]
-            lead = f"**{difference:+.4f}**" if difference < -0.003 else f"{difference:+.4f}"
+        models, leads = row["models"], row["leads"]
+        best = max(leads, key=lambda name: models[name]["accuracy"][0])
+        lead = leads[best]
         body.append(
             [
                 row["set"],
@@ -479,13 +495,13 @@ def penalties_table(rows: list[dict[str, Any]]) -> str:
                 f"{row['alpha']:g}",
                 f"{row['epsilon']:g}",
                 triple(models["auto"]),
-                triple(models.get(EARLIER)),
-                "-" if best is None else f"{triple(rivals[best])} ({best})",
-                lead,
+                f"{triple(models[best])} ({best})",
+                in_points(lead["accuracy"], lead["accuracy"][0] < -0.003),
+                *(in_points(lead[measure]) for measure in PAIRED[1:]),
             ]
         )
-    head = ["set", "penalty", "alpha", "epsilon", "auto", "auto before", "best other", "lead"]
-    return markdown(head, body)
+    head = ["set", "penalty", "alpha", "epsilon", "auto", "best other"]
+    return markdown([*head, "lead: accuracy", "AUC", "log-loss"], body)
 
 
 def stopping_table(rows: list[dict[str, Any]]) -> str:

@@ -42,7 +42,9 @@ TITLES = {
     "small-mlp": "784-256-256-10",
     "mlp": "784-1000-10",
     "cnn": "small CNN",
+    "thesis-cnn": "thesis' CNN",
 }
+CURVES = ("small-mlp", "cnn", "thesis-cnn")  # networks of figure 5.5
 # Papernot et al. (2020) at delta 1e-5, tuned on the test set.
 LITERATURE = {("mnist", "cnn", 3.0): ".981", ("fashion", "cnn", 3.0): ".861"}
 THESIS = ("thesis-sgd", "thesis-adam", "bls", "bls-ac", "bls-cheb")
@@ -61,7 +63,7 @@ class Cell:
 
 
 def cells() -> Iterator[Cell]:
-    """All cells, the first seed of each before the second."""
+    """All cells, the first seed of each before the second; those of the thesis' CNN at the end."""
     for seed in range(3):
         for data in reversed(FOLDERS):
             yield from (Cell(data, "small-mlp", name, 3.0, seed, 150) for name in THESIS)
@@ -73,6 +75,10 @@ def cells() -> Iterator[Cell]:
         yield Cell("mnist", "cnn", "auto", 1.0, seed)
         yield Cell("mnist", "cnn", "auto", 0.5, seed)
         yield Cell("mnist", "mlp", "auto", 1.0, seed)
+    for data in reversed(FOLDERS):
+        for seed in range(3):
+            yield from (Cell(data, "thesis-cnn", name, 3.0, seed, 100) for name in THESIS)
+            yield Cell(data, "thesis-cnn", "auto", 3.0, seed)
 
 
 class MeteredDoor:
@@ -220,13 +226,14 @@ def table() -> None:
     write_between(
         PAGE,
         ("<!-- networks, curves: begin -->", "<!-- networks, curves: end -->"),
-        [_means(cells, lambda key: key[1] in ("small-mlp", "cnn") and key[3] == 3.0)],
+        [_means(cells, lambda key: key[1] in CURVES and key[3] == 3.0)],
     )
 
 
 def _means(cells: Any, chosen: Callable[[Any], bool], *, tuned: bool = False) -> str:
     rows = []
-    for key in sorted(filter(chosen, cells), key=lambda key: (key[0], key[1], key[3])):
+    order = (*THESIS, "auto").index
+    for key in sorted(filter(chosen, cells), key=lambda key: (*key[:2], key[3], order(key[2]))):
         lines = cells[key]
         data, network, solver, epsilon = key
         each = [line["accuracy"] for line in lines]
@@ -255,9 +262,11 @@ def plot() -> None:
     from matplotlib import pyplot as plt
 
     plt.rcParams["svg.hashsalt"] = "hushfit"
-    for network in ("small-mlp", "cnn"):
-        figure, axes = plt.subplots(2, 2, figsize=(9, 6), sharex=True)
-        for column, data in enumerate(FOLDERS):
+    for network in CURVES:
+        sets = [data for data in FOLDERS if (data, network, "auto", 3.0) in stored()]
+        size = (4.5 * len(sets), 6)
+        figure, axes = plt.subplots(2, len(sets), figsize=size, sharex=True, squeeze=False)
+        for column, data in enumerate(sets):
             for solver in ("auto", *THESIS):
                 lines = stored().get((data, network, solver, 3.0), [])
                 for row, value in enumerate((2, 3)):

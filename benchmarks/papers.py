@@ -111,8 +111,10 @@ SLOW: dict[str, Any] = {
 }  # only on few rows, or in a full run
 LOSSES = {PrivateLogisticRegression: Logistic(), PrivateLinearSVC: HuberHinge()}
 DOCS = ROOT / "docs" / "figures"
+PAGE = ROOT / "docs" / "benchmarks-texts.md"
 TIE = 0.003
 KEPT = Path(__file__).parent / "results" / "papers.jsonl"
+GRAPHS = KEPT.with_name("papers-graphs.jsonl")
 NON_PRIVATE = "without privacy"
 _MOSTLY_ZERO = 0.2
 
@@ -343,11 +345,17 @@ def patches(draw: int) -> Split:
     return Split(X[:10_000], y[:10_000], X[10_000:], y[10_000:], weights.ravel())
 
 
-def graph_of_rows(split: Split) -> tuple[np.ndarray, np.ndarray]:
-    """Edges and signs from the rows without noise, as in the paper; not private."""
-    records = unit_rows(split.X)
-    found = graph_of_moment(records.T @ records / len(records), 0.0, has_constant=True)
-    return found.edges, found.signs
+def graph_of_rows(name: str, rows: Callable[[int], Split]) -> tuple[np.ndarray, np.ndarray]:
+    """Edges and signs from the rows without noise, as in the paper; not private.
+
+    They are kept: where columns are dependent, a few edges change with the rounding of the machine.
+    """
+    if name not in kept(GRAPHS):
+        records = unit_rows(rows(0).X)
+        found = graph_of_moment(records.T @ records / len(records), 0.0, has_constant=True)
+        keep(GRAPHS, name, 0, [found.edges.tolist(), found.signs.tolist()])
+    edges, signs = kept(GRAPHS)[name][0]
+    return np.array(edges), np.array(signs)
 
 
 # ---------------------------------------------------------------- experiments
@@ -456,7 +464,7 @@ def _guided_cases(full: bool, convex: bool) -> list[Case]:
         alpha, ridge = GUIDED[name]
         ridge = 0.0 if convex else ridge
         rows = halves(name, 0.5)
-        edges, signs = graph_of_rows(rows(0))
+        edges, signs = graph_of_rows(name, rows)
         A = graph(edges, rows(0).X.shape[1], signs, with_identity=True).A
 
         def guided(solver: Any, edges: Any = edges, signs: Any = signs) -> PublicGraph:
@@ -627,6 +635,16 @@ def verdicts(rows: Sequence[Row]) -> str:
     )
 
 
+def ticks(epsilons: Sequence[float]) -> list[str]:
+    """Labels of a logarithmic axis, without those that would overlap."""
+    labels, last = [], 0.0
+    for epsilon in epsilons:
+        room = epsilon >= 1.5 * last
+        labels.append(f"{epsilon:g}" if room else "")
+        last = epsilon if room else last
+    return labels
+
+
 def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None:
     """Accuracy against epsilon, a panel for each case."""
     import matplotlib
@@ -667,7 +685,7 @@ def draw_figure(experiment: Experiment, rows: Sequence[Row], path: Path) -> None
                 **style,
             )
         axes.set(xscale="log", xlabel="epsilon")
-        axes.set_xticks(case.epsilons, [f"{e:g}" for e in case.epsilons])
+        axes.set_xticks(case.epsilons, ticks(case.epsilons))
         axes.minorticks_off()
         axes.set_title(case.name, loc="left", fontsize=10)
         axes.spines[["top", "right"]].set_visible(False)
@@ -706,11 +724,23 @@ def run(
 
 def report(name: str, experiment: Experiment, docs: bool) -> list[Row]:
     """The tables and the figure of one experiment, from all draws that were kept."""
-    found = kept(KEPT)
+    rows, text = written(name, experiment, kept(KEPT))
+    if not rows:
+        return []
+    title = f"{experiment.title}: {ADJACENCY}, delta={experiment.cases[0].delta:g}"
+    publish(f"papers-{name}", title, text, [asdict(row) for row in rows])
+    draw_figure(experiment, rows, (DOCS if docs else OUT) / f"papers-{name}.svg")
+    if docs:
+        write_page(name)
+    return rows
+
+
+def written(name: str, experiment: Experiment, found: Found) -> tuple[list[Row], str]:
+    """Means over the draws that were kept, and the text with their tables."""
     by_case = {case.name: rows_of(name, case, found) for case in experiment.cases}
     rows = [row for own in by_case.values() for row in own]
     if not rows:
-        return []
+        return [], ""
     spread = counted({row.draws for row in rows})
     errors = [row.error for row in rows if not math.isnan(row.error)]
     if errors:
@@ -724,21 +754,15 @@ def report(name: str, experiment: Experiment, docs: bool) -> list[Row]:
         for case in experiment.cases
         if by_case[case.name]
     ]
-    text = "\n\n".join([head, *tables, verdicts(rows)])
-    title = f"{experiment.title}: {ADJACENCY}, delta={experiment.cases[0].delta:g}"
-    publish(f"papers-{name}", title, text, [asdict(row) for row in rows])
-    draw_figure(experiment, rows, (DOCS if docs else OUT) / f"papers-{name}.svg")
-    if docs:
-        write_page(name)
-    return rows
+    return rows, "\n\n".join([head, *tables, verdicts(rows)])
 
 
 def write_page(name: str) -> None:
-    """Put the tables of one experiment and its figure into docs/benchmarks.md."""
+    """Put the tables of one experiment and its figure into docs/benchmarks-texts.md."""
     figure = f"\n![Accuracy against epsilon, one panel for each case](figures/papers-{name}.svg)\n"
     marks = f"<!-- papers, {name}: begin -->", f"<!-- papers, {name}: end -->"
     text = "##" + (OUT / f"papers-{name}.md").read_text() + figure
-    write_between(ROOT / "docs" / "benchmarks.md", marks, [text])
+    write_between(PAGE, marks, [text])
 
 
 def main() -> None:

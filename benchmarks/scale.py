@@ -2,21 +2,24 @@
 against scikit-learn, and how processor time grows.
 
 ``python -m benchmarks.scale --rows 8000000`` fits a table of that length from CSV and Parquet, each
-in a process of its own, and prints processor time and peak resident memory. ``--start`` measures
-the first fit of a new installation and ``hushfit plan``, ``--ledger`` a ledger of 10,000 entries,
-``--owners`` PP-ADMM with 100 owners.
+in a process of its own, and prints processor time and peak resident memory; with ``--allowed 500``
+from CSV with and without a limit of 500 MB, in turn. ``--start`` measures the first fit of a new
+installation and ``hushfit plan``, ``--ledger`` a ledger of 10,000 entries, ``--owners`` PP-ADMM
+with 100 owners.
 """
 
 import argparse
 import math
 import os
 import resource
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -171,29 +174,63 @@ def growth() -> list[Measurement]:
     ]
 
 
+@dataclass(frozen=True)
+class WholeFit:
+    """What a fit from the command line took, in a process of its own."""
+
+    processor: float
+    seconds: float
+    peak: float
+
+
+def whole_fit(folder: Path, name: str, allowed: float | None = None) -> WholeFit:
+    """Fit a file; ``allowed`` is what the process may write to (``RLIMIT_DATA``), in MB."""
+    options = ["--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-10"]
+    command = [sys.executable, "-c", RUN, "fit", name, *options, "-o", "m.json", "--overwrite"]
+
+    def limit() -> None:
+        if allowed is not None:
+            resource.setrlimit(resource.RLIMIT_DATA, (int(allowed * 1e6),) * 2)
+
+    start = time.perf_counter()
+    done = subprocess.run(
+        command, cwd=folder, check=True, stdout=subprocess.PIPE, text=True, preexec_fn=limit
+    )
+    took, words = time.perf_counter() - start, done.stdout.split()
+    processor, peak = (float(words[words.index(word) + 1]) for word in ("processor", "peak"))
+    return WholeFit(processor, took, peak)
+
+
 def end_to_end(folder: Path, n: int) -> list[Measurement]:
-    """Whole fits from the command line, in processes of their own."""
+    """Whole fits from the command line."""
     found = []
     (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(schema())))
     for path in write_table(folder, n):
-        options = ["--schema", "schema.toml", "--epsilon", "1", "--delta", "1e-10"]
-        command = [sys.executable, "-c", RUN, "fit", path.name, *options, "-o", f"{path.stem}.json"]
-        done = subprocess.run(
-            [*command, "--overwrite"], cwd=folder, check=True, stdout=subprocess.PIPE, text=True
-        )
-        words = done.stdout.split()
-        processor = float(words[words.index("processor") + 1])
-        peak = float(words[words.index("peak") + 1])
-        size = path.stat().st_size / 1e6
+        fit, size = whole_fit(folder, path.name), path.stat().st_size / 1e6
+        name, note = f"fit from {path.suffix[1:]}", f"{n:,} rows, {size:.0f} MB"
         found += [
-            Measurement(
-                f"fit from {path.suffix[1:]}",
-                processor,
-                unit="s",
-                note=f"{n:,} rows, {size:.0f} MB",
-            ),
-            Measurement("its peak resident memory", peak, 600.0, "MB"),
+            Measurement(name, fit.processor, unit="s", note=note),
+            Measurement("its peak resident memory", fit.peak, 600.0, "MB"),
         ]
+    return found
+
+
+def under_limit(folder: Path, n: int, allowed: float, repeats: int = 3) -> list[Measurement]:
+    """Fits of a CSV file in a process that may have so many MB, against fits without a limit."""
+    (folder / "schema.toml").write_text(schema_to_toml(SchemaFile(schema())))
+    path, _ = write_table(folder, n)
+    whole_fit(folder, path.name)  # loops are compiled
+    pairs = [
+        [whole_fit(folder, path.name, limit) for limit in (allowed, None)] for _ in range(repeats)
+    ]
+    note = f"{path.stat().st_size / 1e6:.0f} MB of CSV in {allowed:g} MB, {repeats} pairs"
+    found = []
+    for name, goal in (("processor", 1.1), ("seconds", None)):
+        tight, free = (
+            statistics.median(getattr(pair[side], name) for pair in pairs) for side in (0, 1)
+        )
+        what = f"fit under a limit of memory / without one, {name}"
+        found.append(Measurement(what, tight / free, goal, note=f"{note}, {tight:.1f} s"))
     return found
 
 
@@ -257,27 +294,25 @@ def starting(folder: Path, times: int = 2) -> list[Measurement]:
 
 
 def charging(folder: Path, most: int = 10_000) -> list[Measurement]:
-    """A charge of a short and of a long ledger on disk, and its verification."""
-    path = folder / "ledger.db"
-    ledger = Ledger.create(path, "rows", 1e9, 0.5)
+    """A charge of a long ledger on disk and of a short one in turns, and verification."""
+    path = folder / "long.db"
+    long, short = (Ledger.create(folder / name, "rows", 1e9, 1e-6) for name in (path, "short.db"))
 
-    def charges(count: int) -> float:
-        start = time.process_time()
+    def charge(ledger: Ledger) -> None:
+        ledger.charge(GaussianCost(50.0), "fit", "replace-one")
+
+    for ledger, count in ((long, most), (short, 10)):
         for _ in range(count):
-            ledger.charge(GaussianCost(50.0), "fit", "replace-one")
-        return (time.process_time() - start) / count
-
-    charges(10)
-    few = charges(20)
-    charges(most - 50)
-    late = charges(20)
+            charge(ledger)
+    tasks = [lambda: charge(long), lambda: charge(short)]
+    late, few = side_by_side(tasks, 100, clock=time.process_time)
     start = time.process_time()
     problems = verify_ledger(path)
     took = time.process_time() - start
     assert not any(problems.values())
     note = f"{1e3 * few:.1f} and {1e3 * late:.1f} ms"
     return [
-        Measurement(f"charge at {most:,} entries / at 10", late / few, 1.5, note=note),
+        Measurement(f"charge at {most:,} entries / at 10", late / few, 1.1, note=note),
         Measurement(f"verification of {most:,} entries", took, 10.0, "s"),
     ]
 
@@ -300,7 +335,7 @@ def conversing(owners: int = 100, rows: int = 1000) -> list[Measurement]:
     return [Measurement(f"PP-ADMM, {owners} owners, 5 rounds", took, unit="s")]
 
 
-def run(n: int | None, part: str | None = None) -> list[Measurement]:
+def run(n: int | None, part: str | None = None, allowed: float | None = None) -> list[Measurement]:
     """Measure and print."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -311,6 +346,8 @@ def run(n: int | None, part: str | None = None) -> list[Measurement]:
         }
         if part is not None:
             found = parts[part]()
+        elif n is not None and allowed is not None:
+            found = under_limit(folder, n, allowed)
         elif n is not None:
             found = end_to_end(folder, n)
         else:
@@ -324,10 +361,11 @@ def run(n: int | None, part: str | None = None) -> list[Measurement]:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scale", description=__doc__)
     parser.add_argument("--rows", type=int, help="fit a table of this length instead")
+    parser.add_argument("--allowed", type=float, metavar="MB", help="limit of memory, with --rows")
     for part in ("start", "ledger", "owners"):
         parser.add_argument(f"--{part}", dest="part", action="store_const", const=part)
     given = parser.parse_args()
-    run(given.rows, given.part)
+    run(given.rows, given.part, given.allowed)
 
 
 if __name__ == "__main__":

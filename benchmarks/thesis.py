@@ -9,8 +9,9 @@ nearly every method, the non-private one included, predicts the majority on bank
 unless ``--ridge`` gives it. One table for each adjacency relation. Settings are the defaults:
 nothing was tuned on these rows. Without a ridge, results are stored in
 ``benchmarks/results/thesis.json`` in place of older ones of the same cell; ``--docs`` makes the
-tables and figures of docs/benchmarks.md from that file. ``--time`` fits each solver to growing
-parts of KDD Cup 99, and scikit-learn's L-BFGS for comparison, and prints how run time grows.
+tables and figures of docs/benchmarks-texts.md from that file. ``--time`` fits each solver to
+growing parts of KDD Cup 99, and scikit-learn's L-BFGS for comparison, and prints how run time
+grows.
 """
 
 import argparse
@@ -59,7 +60,7 @@ SIZES = (50_000, 100_000, 150_000, 200_000, 250_000, 494_021)
 # Radius of the ball for Frank-Wolfe, which has no ridge: large enough for the others' weights.
 RADIUS = 20.0
 RESULTS = Path(__file__).parent / "results" / "thesis.json"
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "benchmarks-texts.md"
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ def tables(rows: Sequence[Row], relation: str) -> str:
 
 
 def write_page() -> None:
-    """Tables and figures of all stored results, into docs/benchmarks.md."""
+    """Tables and figures of all stored results, into docs/benchmarks-texts.md."""
     rows = stored()
     for relation in RELATIONS:
         dates = sorted({row.measured for row in rows if row.relation == relation})

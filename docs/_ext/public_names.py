@@ -59,9 +59,9 @@ PUBLIC = {
     "hushfit.mlflow": "save_pyfunc",
     "hushfit.dask": "ClusterLost",
     "hushfit.errors": """HushfitError InvalidArgument UnknownName BudgetExceeded LedgerError
-        UnsupportedRelation InfeasibleBudget NotCertified TooFewRows NonFiniteRecords NoIntervals
-        PrivacyLeakWarning WeakGuaranteeWarning MissingBoundsWarning TooLittleDataWarning
-        InsecureNoiseWarning NotConvergedWarning""",
+        UnsupportedRelation InfeasibleBudget NotCertified TooFewRows NonFiniteRecords OutOfMemory
+        NoIntervals PrivacyLeakWarning WeakGuaranteeWarning MissingBoundsWarning
+        TooLittleDataWarning InsecureNoiseWarning NotConvergedWarning""",
 }
 
 # Steps of a fit that other packages of the library take; users call `fit` and `quote`.

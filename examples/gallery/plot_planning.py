@@ -3,7 +3,7 @@ Planning: how many rows, how much budget
 ========================================
 
 The noise of a fit follows from public numbers alone, and so does a forecast of what it costs in
-accuracy. `The planner page <../start/planner.html>`_ does the same with sliders.
+accuracy. The :doc:`planner page </start/planner>` does the same with sliders.
 """
 
 import matplotlib.pyplot as plt

@@ -59,6 +59,10 @@ class NonFiniteRecords(InvalidArgument):
     """Some value is NaN or infinite, and the caller requested an error for it."""
 
 
+class OutOfMemory(HushfitError, MemoryError):
+    """There is not enough memory. The message has no size of an array, which rows may decide."""
+
+
 class NoIntervals(HushfitError):
     """Noise hides the curvature of a model, so its coefficients have no standard errors."""
 

@@ -321,6 +321,7 @@ def test_typed_columns_of_parquet(hushfit):
             "admitted": pa.array(np.array(rows["admitted"], "datetime64[us]")),
             "flag": pa.array([k % 2 == 0 for k in range(COUNT)]),
             "scans": pa.array([[1, 2]] * COUNT),
+            "stay": pa.array(np.arange(COUNT).astype("timedelta64[s]")),
         }
     )
     pa.parquet.write_table(typed, "visits.parquet")
@@ -328,6 +329,7 @@ def test_typed_columns_of_parquet(hushfit):
     assert found["columns"]["admitted"]["kind"] == "date"
     assert found["columns"]["flag"]["kind"] == "categorical"
     assert "lists or bytes" in found["left_out"]["scans"]
+    assert "durations; store numbers" in found["left_out"]["stay"]
     assert fitted(hushfit, "visits.parquet").code == 0
 
 

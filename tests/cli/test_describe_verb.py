@@ -82,6 +82,7 @@ def test_persons_are_protected_and_the_number_of_rows_is_not_printed(hushfit, fo
     assert "3000" not in done.out + done.err
     assert "one person" in done.out
     assert "cover more often than stated" in done.err
+    assert "of a quantile as a share of the values" in done.err
 
 
 REFUSED = {

@@ -55,6 +55,18 @@ WRONG = {
         "Use one of them",
     ),
     "groups of curves": (("--penalty", "group", "--features", "additive"), "Use one of them"),
+    "a weight of nothing": (("--alpha", 0.1), "Give one too, such as --penalty l2"),
+    "a share of nothing": (("--l1-ratio", 0.3), "--l1-ratio would be ignored"),
+    "layers of a linear model": (
+        ("--hidden", "3"),
+        "--hidden would be ignored by --model logistic",
+    ),
+    "curves of a network": (("--model", "mlp", "--features", "additive"), "--features would be"),
+    "a smooth network": (
+        ("--model", "mlp", "--smoothness", 0.1),
+        "Leave it out. Nothing was spent",
+    ),
+    "intervals of a network": (("--model", "mlp", "--inference"), "--inference would be ignored"),
 }
 
 

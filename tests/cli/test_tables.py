@@ -7,6 +7,7 @@ import os
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet
 import pytest
 from conftest_cli import SCHEMA, make_rows, write_csv
@@ -234,3 +235,24 @@ def test_columns_of_one_name_are_refused_in_every_format(tmp_path):
     for name in ("t.parquet", "t.arrow"):
         with pytest.raises(InvalidArgument, match="twice"):
             list(table_batches(find_tables([str(tmp_path / name)])[0]))
+
+
+TEXTS = pa.string(), pa.large_string(), pa.dictionary(pa.int32(), pa.string())
+
+
+@pytest.mark.parametrize("kind", TEXTS, ids=str)
+@pytest.mark.parametrize("listed", [True, False])
+def test_labels_are_packed_alike_however_they_are_stored(tmp_path, columns, kind, listed):
+    """Also where a column has more different texts than a batch has rows."""
+    cities = columns["city"] if listed else [f"u{k}" for k in range(len(columns["city"]))]
+    cells = pa.table({name: columns[name] for name in ("age", "ill")})
+    cells = cells.append_column("city", pa.array(cities).cast(kind))
+    pa.parquet.write_table(cells, tmp_path / "t.parquet")
+    pa.feather.write_feather(cells, str(tmp_path / "t.arrow"), compression="uncompressed")
+    write_csv(tmp_path / "t.csv", columns | {"city": cities})
+    found = []
+    for name in ("t.csv", "t.parquet", "t.arrow"):
+        with CodedRows.from_tables(find_tables([str(tmp_path / name)]), PUBLIC) as packed:
+            part = packed._pages.part(0, packed.n_units)
+            found.append((part.numbers.tolist(), part.codes.tolist(), packed.y.tolist()))
+    assert found[0] == found[1] == found[2]

@@ -1,15 +1,18 @@
 """Packed rows on disk: named on request, for their owner alone, and found again or made anew."""
 
+import fcntl
 import os
 import stat
+import subprocess
+import sys
 import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
-from hushfit.data.tables import CodedRows, find_tables
+from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema, schema_to_toml
+from hushfit.data.tables import CodedRows, SchemaFile, find_tables
 from hushfit.data.tables import _encoded_rows as encoded
 from hushfit.data.tables._page_cache import PageCache
 from hushfit.data.tables._page_file import PAGE_ROWS, RowVectors
@@ -36,8 +39,9 @@ def table(tmp_path):
     return path
 
 
-def packed(table, cache, schema=SCHEMA):
-    with CodedRows.from_tables(find_tables([str(table)]), schema, cache=cache) as rows:
+def packed(table, cache, schema=SCHEMA, watch=None):
+    found = find_tables([str(table)])
+    with CodedRows.from_tables(found, schema, watch=watch, cache=cache) as rows:
         records = np.vstack([block.records().toarray() for block in rows.blocks()])
         return records, rows.y.copy()
 
@@ -55,9 +59,11 @@ def test_a_cache_is_for_its_owner_alone_and_is_read_instead_of_the_table(
         raise AssertionError("the table was read")
 
     monkeypatch.setattr(encoded, "table_batches", unread)
-    second = packed(table, cache)
+    read = []
+    second = packed(table, cache, watch=read.append)
     for one, other in zip(first, second, strict=True):
         assert np.array_equal(one, other)
+    assert sum(read) == os.path.getsize(table)  # a progress bar comes to its end
 
 
 def test_other_rows_or_another_schema_have_another_cache(table, tmp_path):
@@ -69,6 +75,34 @@ def test_other_rows_or_another_schema_have_another_cache(table, tmp_path):
     records, _ = packed(table, cache)
     assert len(records) == ROWS + 1
     assert len(os.listdir(cache)) == 3
+
+
+KILLED = """
+import os, sys
+from hushfit.data.tables import CodedRows, find_tables
+from hushfit.data.schema import read_schema
+from hushfit.data.tables._page_cache import PageCache
+PageCache.keep = lambda cache: os.kill(os.getpid(), 9)
+CodedRows.from_tables(find_tables(["t.csv"]), read_schema("s.toml").schema, cache="cache")
+"""
+
+
+def test_what_a_killed_process_left_is_removed_and_what_another_writes_stays(table, tmp_path):
+    (tmp_path / "s.toml").write_text(schema_to_toml(SchemaFile(SCHEMA)))
+    killed = subprocess.run([sys.executable, "-c", KILLED], cwd=tmp_path, check=False)
+    assert killed.returncode == -9
+    cache = tmp_path / "cache"
+    (left,) = os.listdir(cache)
+    written = cache / f"{'a' * 32}.1"
+    with written.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        packed(table, str(cache))
+        assert written.name in os.listdir(cache)
+    assert left not in os.listdir(cache)
+    (cache / left).touch()
+    packed(table, str(cache), replace(SCHEMA, features="additive"))
+    assert left not in os.listdir(cache)
+    assert not written.exists()
 
 
 @pytest.mark.parametrize("damage", ["cut", "codes", "header"])

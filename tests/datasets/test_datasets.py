@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import sys
 import tomllib
 from importlib.resources import files
 
@@ -281,6 +282,12 @@ def test_adult_as_arrays_and_as_a_frame(adult):
     assert frame.shape == (48_842, 14)
     np.testing.assert_array_equal(encode(frame, adult.schema)[0], adult.X)
     assert frame["income"].tolist() == adult.target.tolist()
+
+
+def test_a_frame_without_pandas_names_the_extra(adult, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(InvalidArgument, match=r"pip install 'hushfit\[frames\]'"):
+        adult.to_frame()
 
 
 def test_an_unknown_split_is_refused():

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from benchmarks import seeds, thesis
+from benchmarks import papers, seeds, thesis
 from benchmarks._kept import counted, keep, kept
 
 
@@ -44,6 +44,19 @@ def test_every_figure_and_table_of_the_texts_has_a_row(paper):
 def test_the_page_of_benchmarks_has_the_tables_of_the_stored_results(relation):
     page = between(thesis.PAGE, f"thesis, {relation}")
     assert thesis.tables(thesis.stored(), relation) in page
+
+
+def test_every_cell_of_the_papers_grids_has_three_draws_or_more():
+    drawn = kept(papers.KEPT).values()
+    assert all({*draws} in ({0, 1, 2}, {0, 1, 2, 3}, {0, 1, 2, 3, 4}) for draws in drawn)
+
+
+# The experiments that need no files of their own.
+@pytest.mark.parametrize("name", ["simulated", "sparse", "square"])
+def test_the_page_has_the_papers_tables_of_the_draws_that_were_kept(name):
+    rows, text = papers.written(name, papers.EXPERIMENTS[name](True), kept(papers.KEPT))
+    assert rows
+    assert text in between(papers.PAGE, f"papers, {name}")
 
 
 def test_draws_are_kept_one_by_one(tmp_path):

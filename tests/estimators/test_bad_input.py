@@ -4,6 +4,7 @@ import math
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.covariance import GraphicalLasso
@@ -15,6 +16,7 @@ from hushfit import (
     PrivateLasso,
     PrivateLinearSVC,
     PrivateLogisticRegression,
+    PrivateRanker,
 )
 from hushfit.errors import (
     BudgetExceeded,
@@ -31,6 +33,7 @@ from hushfit.errors import (
     WeakGuaranteeWarning,
 )
 from hushfit.penalties import L1, MCP, GroupLasso
+from hushfit.preprocessing import BoundedScaler
 from hushfit.privacy import gaussian_mu
 from hushfit.release import FixedSizeBatch, PoissonBatch
 from hushfit.solvers import (
@@ -62,7 +65,15 @@ CASES = [
     ("no rows", {}, X[:0], y[:0], ValueError, ["0 sample"]),
     ("too few labels", {}, X, y[:50], ValueError, ["100", "50"]),
     ("a table of labels", {}, X, np.column_stack([y, y]), ValueError, ["2) instead"]),
-    ("complex numbers", {}, X + 1j, y, ValueError, ["Complex data"]),
+    ("complex numbers", {}, X + 1j, y, InvalidArgument, ["Complex data", "real ones"]),
+    (
+        "two columns of one name",
+        {},
+        pd.DataFrame(X, columns=["age", "age", "bmi"]),
+        y,
+        InvalidArgument,
+        ["'age'", "a name of its own"],
+    ),
     (
         "words for numbers",
         {},
@@ -105,6 +116,8 @@ CASES = [
         InvalidArgument,
         ["got 1 class", "classes=[...]"],
     ),
+    ("a number of classes", {"classes": 2}, X, y, InvalidArgument, ["classes=2", "[0, 1]"]),
+    ("a word for classes", {"classes": "ab"}, X, y, InvalidArgument, ["'ab'", "list of labels"]),
     (
         "a class named twice",
         {"classes": [1.0, -1.0, 1.0]},
@@ -115,7 +128,7 @@ CASES = [
     ),
     (
         "a label that is not public",
-        {"classes": [1.0, 2.0]},
+        {"classes": [1.0, 2.0], "nonfinite": "raise"},
         X,
         y,
         InvalidArgument,
@@ -127,11 +140,11 @@ CASES = [
         X,
         LETTERS,
         InvalidArgument,
-        ["not in classes", "Add it"],
+        ["texts", "classes=[0, 1] are numbers"],
     ),
     (
         "real numbers as labels",
-        {},
+        {"nonfinite": "raise"},
         X,
         X[:, 0],
         InvalidArgument,
@@ -573,9 +586,9 @@ def test_more_classes_are_checked_like_two():
     rows, labels = three_classes(n=100, d=3)
     ledger = Ledger(3.0, 1e-6)
     with pytest.raises(InvalidArgument, match="not in classes"):
-        PrivateLogisticRegression(classes=[0, 1, 5], ledger=ledger, random_state=0).fit(
-            rows, labels
-        )
+        PrivateLogisticRegression(
+            classes=[0, 1, 5], ledger=ledger, random_state=0, nonfinite="raise"
+        ).fit(rows, labels)
     assert ledger.entries == ()
 
 
@@ -608,3 +621,37 @@ def test_errors_have_one_base():
     errors = {kind for kind in raised if not issubclass(kind, Warning)}
     assert errors
     assert all(issubclass(kind, HushfitError) for kind in errors)
+
+
+SECRET = 123456.75
+
+
+@pytest.mark.parametrize("where", ["rows", "targets"])
+def test_complex_numbers_are_refused_without_quoting_a_cell(where):
+    rows, targets = X.astype(complex), y.astype(complex)
+    rows[0, 0] = targets[0] = SECRET
+    given = (rows, y) if where == "rows" else (X, targets)
+    for fit in (
+        PrivateLasso(target_bounds=(-1, 1), feature_bounds=(-9, 9)).fit,
+        BoundedScaler(bounds=(-9, 9)).fit,
+    )[: 2 if where == "rows" else 1]:
+        with pytest.raises(InvalidArgument, match="complex numbers") as refusal:
+            fit(*given)
+        assert "123456" not in str(refusal.value)
+
+
+def test_targets_that_are_texts_are_refused_before_payment():
+    ledger = Ledger(3.0, 1e-6)
+    for texts in (LETTERS, LETTERS.astype(object)):
+        with pytest.raises(InvalidArgument, match="not a number"):
+            PrivateLasso(target_bounds=(-1, 1), feature_bounds=(-9, 9), ledger=ledger).fit(X, texts)
+    assert ledger.entries == ()
+
+
+@pytest.mark.parametrize("size", [0, -1, 1.5, "many"])
+def test_no_table_has_such_a_size(size):
+    classes, numbers = PrivateLogisticRegression(classes=[0, 1]), PrivateLasso(target_bounds=(0, 1))
+    for quote in (classes.quote, numbers.quote, PrivateRanker().quote):
+        for sizes in ((size, 3), (100, size)):
+            with pytest.raises(InvalidArgument, match=r"at least 1"):
+                quote(*sizes)

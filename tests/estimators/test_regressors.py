@@ -428,7 +428,7 @@ def test_a_constant_target_without_bounds_has_a_range(value):
 
 @over_regressors
 @pytest.mark.filterwarnings(*IGNORED)
-def test_columns_of_zeros_get_no_weight_and_do_no_harm(model):
+def test_columns_of_zeros_do_no_harm(model):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.uniform(-1, 1, 4000), np.zeros((4000, 3))])
     y = np.rint(np.clip(2 + 2 * X[:, 0], *RANGE))

@@ -502,7 +502,7 @@ def test_bounded_rows_are_packed_block_by_block():
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("triangle", [False, True])
 def test_two_loops_over_lengths_agree_to_the_last_bit_at_every_place(monkeypatch, triangle, dtype):
-    """Which loop is taken depends on how many zeros the first rows have."""
+    """Of wide rows, which loop is taken depends on how many zeros the first ones have."""
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, (150, 9)).astype(dtype)
     X[rng.random(X.shape) < 0.3] = 0.0
@@ -510,6 +510,7 @@ def test_two_loops_over_lengths_agree_to_the_last_bit_at_every_place(monkeypatch
     A = rng.normal(size=(10, 10))
     A = np.tril(A) if triangle else A
     one_by_one, side_by_side = np.empty(150), np.empty(150)
+    monkeypatch.setattr(row_kernels, "_NARROW", 0)
     monkeypatch.setattr(row_kernels, "_mostly_zeros", lambda X: True)
     row_kernels.lengths_dense(X, scale, 0.7, A, one_by_one)
     monkeypatch.setattr(row_kernels, "_mostly_zeros", lambda X: False)

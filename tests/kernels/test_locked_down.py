@@ -15,12 +15,12 @@ import hushfit
 FIT = """
 import numpy as np
 from hushfit import PrivateLogisticRegression
-from hushfit.kernels.gradient import scalar_dense
+from hushfit.kernels.gradient import _scalar_dense
 X = np.random.default_rng(0).normal(size=(40, 2))
 y = np.tile([0, 1], 20)
 model = PrivateLogisticRegression(solver="proximal-gd", classes=[0, 1], delta=1e-3).fit(X, y)
 assert np.isfinite(model.coef_).all()
-print("kept in", scalar_dense.stats.cache_path)
+print("kept in", _scalar_dense.stats.cache_path)
 """
 # May read everything, as the interpreter may be in a private folder, and write nothing.
 AS_NOBODY = [

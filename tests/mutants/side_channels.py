@@ -12,6 +12,7 @@ from hushfit.data.schema import _schema as schemas
 from hushfit.errors import WeakGuaranteeWarning
 from hushfit.estimators import _classifiers as classifiers
 from hushfit.estimators import _private_fit as fits
+from hushfit.estimators import encode_labels
 from hushfit.solvers import Result
 
 from ._mutant import Mutant, Shadow, swapped, together
@@ -108,6 +109,14 @@ def refuses_missing_values():
         return X, y
 
     return swapped(classifiers, validated_rows=validated_rows)
+
+
+def refuses_unknown_labels():
+    def refusing(y, classes, check):
+        X, y = check(y=y)
+        return X, encode_labels(y, classes)
+
+    return swapped(classifiers, with_unknown_labels=refusing)
 
 
 def drops_missing_rows():
@@ -230,6 +239,14 @@ SIDE_CHANNELS = (
         refuses_missing_values,
         (f"side channels of {_AUTO}", f"sealed door of {_AUTO}"),
         "scikit-learn's own validation",
+    ),
+    Mutant(
+        "error for some labels",
+        _FIT,
+        "A label that is missing, or not among the classes, raises an error before the payment.",
+        refuses_unknown_labels,
+        (f"side channels of {_AUTO}", f"sealed door of {_AUTO}"),
+        "our own array classifiers",
     ),
     Mutant(
         "rows with missing values dropped",

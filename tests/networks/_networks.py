@@ -111,14 +111,22 @@ def cross_entropy(outputs, classes):
     return F.cross_entropy(outputs, classes, reduction="none")
 
 
-def network(name, n_units=40, relation="replace-one", unit=None, double=False, precise=False):
+def network(
+    name,
+    n_units=40,
+    relation="replace-one",
+    unit=None,
+    double=False,
+    precise=False,
+    batch=ROWS,
+):
     """A network that has passed its checks."""
     make, shape, _ = MODULES[name]
     module = seeded(make)
     module = module.double() if double else module
     record = RecordShape(shape, integers=name == "tokens", classes=CLASSES)
     more = {} if unit is None else {"privacy_unit": unit}
-    more = {**more, "physical_batch": ROWS, "precise_sums": precise}
+    more = {**more, "physical_batch": batch, "precise_sums": precise}
     return Network.of(module, cross_entropy, record, n_units, relation, **more)
 
 

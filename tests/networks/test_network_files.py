@@ -1,24 +1,33 @@
 """Files of networks read back with their guarantee; those that were changed are refused."""
 
+import html
 import json
+import re
+import struct
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from sklearn.base import clone
 from torch import nn
 
 from hushfit.errors import InvalidArgument
-from hushfit.models import is_network, load_model, save_model
+from hushfit.models import NETWORK_FORMAT, is_network, load_model, save_model
+from hushfit.report import network_page
 from hushfit.torch import (
     PrivateMLPClassifier,
     PrivateMLPRegressor,
     PrivateNeuralClassifier,
+    Training,
+    _model_file,
     export_onnx,
     fit_private,
     load_network,
     save_network,
 )
-from hushfit.torch.solvers import NetworkSGD
+from hushfit.torch.solvers import NetworkAdam, NetworkBLS, NetworkSGD
 
 QUICK = NetworkSGD(2, 1.0)
 X = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
@@ -41,6 +50,64 @@ def test_a_perceptron_reads_back_with_its_guarantee(tmp_path):
     np.testing.assert_array_equal(model.predict_proba(X), fitted.predict_proba(X))
     assert model.predict(X).tolist() == fitted.predict(X).tolist()
     assert model.guarantee == fitted.privacy_
+    assert model.estimator.training_ == fitted.training_ == Training(50.0, 1.0, normalised=False)
+
+
+def test_the_names_of_the_columns_are_read_back(tmp_path):
+    table, path = pd.DataFrame(X, columns=["age", "b", "c", "d"]), tmp_path / "model.safetensors"
+    save_network(clone(perceptron()).fit(table, Y), path)
+    model = load_network(path)
+    assert model.feature_names == ["age", "b", "c", "d"]
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.predict(table.rename(columns={"age": "year"}))
+
+
+def test_files_of_the_version_before_say_nothing_of_the_training(tmp_path, monkeypatch):
+    path, settings = tmp_path / "model.safetensors", _model_file._settings
+    monkeypatch.setattr(_model_file, "_VERSION", "2")
+    monkeypatch.setattr(
+        _model_file,
+        "_settings",
+        lambda fitted: {name: v for name, v in settings(fitted).items() if name != "training"},
+    )
+    save_network(perceptron(), path)
+    monkeypatch.undo()
+    model = load_network(path)
+    assert model.estimator.training_ is None
+    assert "clipping norm" not in network_page(model)
+
+
+@pytest.mark.parametrize(
+    ("solver", "batch", "clip", "how"),
+    [
+        (QUICK, "50", "1", "longer gradients are cut"),
+        (NetworkAdam(2, 0.5, 0.3, normalise=True), "25", "0.3", "gradients are scaled to it"),
+        (NetworkBLS("ac", 2, 0.5, 0.7), "25", "0.7", "longer gradients are cut"),
+    ],
+)
+def test_pages_and_cards_say_how_any_network_was_fitted(tmp_path, solver, batch, clip, how):
+    """Also of a network whose architecture the file does not have."""
+    from hushfit.cli import run
+
+    path, page, card = (str(tmp_path / name) for name in ("fit.safetensors", "page", "card"))
+    module, records = nn.Sequential(nn.Linear(4, 2)), (X, np.arange(50) % 2)
+    fit = fit_private(module, nn.CrossEntropyLoss(), records, delta=1e-3, solver=solver)
+    save_network(fit, path)
+    assert run(["report", path, "-o", page]) == 0
+    assert run(["card", path, "-o", card]) == 0
+    written, text = (Path(name).read_text() for name in (page, card))
+    assert "0.weight" in written
+    assert f"solver = {html.escape(repr(repr(solver)))}" in written
+    facts = [("batch", batch), ("clipping norm", clip), ("steps", f"{solver.steps}")]
+    [release] = fit.guarantee.releases
+    if not fit.guarantee.adaptive:
+        facts.append(("noise multiplier", f"{release.noise_multiplier:.4g}"))
+    for name, value in facts:
+        assert re.search(rf"{name}</[^>]*>\s*<[^>]*>{re.escape(value)}<", written)
+        assert f"| {name} | {value} |" in text
+    assert how in written
+    assert how in text
+    assert run(["evaluate", path, "nothing.csv"]) != 0  # needs the architecture
 
 
 def test_other_networks_need_their_architecture(tmp_path):
@@ -186,7 +253,9 @@ def test_the_command_line_fits_evaluates_predicts_and_reports(tmp_path):
     assert "noisy sums of gradients alone" in written
     assert "On held-out rows" in written
     assert "SP 800-226" in written
-    [release] = load_network(model).guarantee.releases
+    promise = load_network(model).guarantee
+    assert promise.public[-1].endswith("vocabulary of every column, as the schema states them")
+    [release] = promise.releases
     assert f"{release.noise_multiplier:.3g} ×" in written
     assert f">{release.count}<" in written
     card, graph = str(tmp_path / "card.md"), str(tmp_path / "model.onnx")
@@ -258,3 +327,33 @@ def test_the_command_line_protects_persons(tmp_path, capsys):
     assert (unit.column, unit.rows_per_person) == ("patient", 3)
     assert run([*fit, "--delta", "0.02", "-o", model + "2"]) != 0
     assert "above 1/n" in capsys.readouterr().err
+
+
+def test_a_network_of_many_columns_is_recognised_wherever_its_format_is_stated(tmp_path):
+    """A header is as long as the schema in it, and its fields have no order."""
+    path, other = tmp_path / "model.safetensors", tmp_path / "model.json"
+    fields = {"schema": "s" * 100_000, "format": NETWORK_FORMAT}
+    header = json.dumps({"__metadata__": fields}).encode()
+    path.write_bytes(struct.pack("<Q", len(header)) + header)
+    other.write_text(json.dumps(fields))
+    assert is_network(path)
+    assert not is_network(other)
+    assert not is_network(tmp_path / "none")
+
+
+@pytest.mark.parametrize("columns", [2, 4])
+def test_ranges_by_name_read_back_by_place(tmp_path, columns):
+    names = [f"x{k}" for k in range(columns)]
+    ranges = {name: (-3.0, 1.0 + at) for at, name in enumerate(names)}
+    rows = pd.DataFrame(X[:, :columns], columns=names)
+    fitted = PrivateMLPClassifier(
+        (5,),
+        classes=["no", "yes"],
+        solver=QUICK,
+        delta=1e-3,
+        feature_bounds=dict(reversed(ranges.items())),
+    ).fit(rows, Y)
+    save_network(fitted, tmp_path / "model.safetensors")
+    again = load_network(tmp_path / "model.safetensors")
+    probabilities = again.predict_proba(rows.to_numpy())
+    np.testing.assert_array_equal(probabilities, fitted.predict_proba(rows))

@@ -13,7 +13,14 @@ from torch import nn
 from hushfit.data import persons_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import RECORD_RELATIONS, Relation
-from hushfit.torch import Network, NetworkGradient, NetworkLossDrop, RecordShape
+from hushfit.torch import (
+    Network,
+    NetworkGradient,
+    NetworkLossDrop,
+    RecordShape,
+    _engines,
+    _network,
+)
 from hushfit.torch._arithmetic import one_thread
 from hushfit.torch._engines import _copy, _windows
 from hushfit.torch._groups import GROUP_ROWS, Weighted, group_ends
@@ -52,6 +59,31 @@ def test_engines_agree_with_one_example_at_a_time(name, normalise):
     weights = clip / (norms + 0.01) if normalise else np.minimum(1, clip / norms)
     answer = NetworkGradient(net, net.start, clip, normalise)(source(net, X, y), None)
     np.testing.assert_allclose(answer, weights @ rows, atol=3e-5 * clip * len(y))
+
+
+@pytest.mark.parametrize("name", ["cnn", "tokens", "twice"])
+def test_large_gradients_are_computed_and_added_a_few_examples_at_a_time(monkeypatch, name):
+    """With a limit at which the small networks of these tests are large."""
+    usual = network(name, n_units=400, batch=None)
+    assert (usual.physical_batch, usual.precise_sums) == (256, False)
+    limit = 4 * usual.size
+    for module in (_engines, _network):
+        monkeypatch.setattr(module, "WRITTEN_AT_ONCE", limit)
+    few = network(name, n_units=400, batch=None)
+    assert (few.physical_batch, few.precise_sums) == (ROWS, True)
+    X, y = records(few, 400)
+    answer = NetworkGradient(few, few.start, 1.0)(source(few, X, y), None)
+    expected = NetworkGradient(usual, usual.start, 1.0)(source(usual, X, y), None)
+    np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
+    assert NetworkGradient(few, few.start, 1.0).radius() < 1.001  # that of sums in float64
+    x, labels = torch.as_tensor(X[:ROWS]), torch.as_tensor(y[:ROWS])
+    lengths = [place.stop - place.start for place, _ in few.engine.parts(x, labels)]
+    assert lengths == ([4] * (ROWS // 4) if name == "twice" else [ROWS])
+
+
+def test_a_batch_is_not_larger_than_the_records():
+    assert network("mlp", n_units=33, batch=None).physical_batch == 2 * ROWS
+    assert network("mlp", n_units=10**6, batch=None).physical_batch == 256
 
 
 @pytest.mark.parametrize(("name", "normalise"), BUILDERS)

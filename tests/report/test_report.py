@@ -17,7 +17,7 @@ from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.data.schema._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.models import Model, PaidReceipt, Provenance
 from hushfit.report import CalibrationCell, Confusion, Evaluation, report_page
-from hushfit.report._figures import posterior
+from hushfit.report._figures import odds_figure, posterior
 
 COLUMNS = (
     NumericColumn("age", 0, 100),
@@ -350,3 +350,13 @@ def test_numbers_on_the_page_are_those_of_the_model():
     assert values == {
         float(v) for v in np.append(model.estimator.coef_, model.estimator.intercept_)
     }
+
+
+@pytest.mark.parametrize(("epsilon", "is_inside"), [(0.2, False), (3.0, True), (8.0, True)])
+def test_labels_of_beliefs_stand_clear_of_flat_curves(epsilon, is_inside):
+    """Where the band is wide its curves are flat beside the dots, so labels are inside."""
+    drawn = odds_figure(epsilon, 1e-6)
+    dots = [float(at) for at in re.findall(r'<circle class="dot" cx="[^"]+" cy="([^"]+)"', drawn)]
+    texts = [float(at) for at in re.findall(r'class="strong" x="[^"]+" y="([^"]+)"', drawn)]
+    (upper, lower), (above, below) = dots, texts
+    assert (upper + 10 < above < below < lower - 10) is is_inside

@@ -619,3 +619,25 @@ def test_a_fit_with_intervals(client):
     assert "Done." in client.ended(key)
     report = client.ask("GET", f"/models/adult-logistic-{key}.json/report").text
     assert "standard error" in report
+
+
+def test_a_form_that_cannot_be_saved_keeps_what_was_entered(client, folder):
+    """Pages are not kept by the browser, so its button would lose every field."""
+    path = folder / "train.schema.toml"
+    before = path.read_text(encoding="utf-8")
+    fields = {"table": "train.csv", "c0.kind": "categorical", "c0.labels": "<=50K\n>50K"}
+    fields |= {"c1.kind": "numeric", "c1.low": "17", "c1.high": "-3", "c1.source": "the survey"}
+    fields |= {"c1.use": "1", "c2.kind": "categorical", "c2.labels": "Female\nMale\n<b>"}
+    answer = client.send("/table/save", fields)
+    assert answer.status == 400
+    assert "column &#39;age&#39; has the range [17.0, -3.0]" in answer.text
+    for kept in ('value="-3"', 'value="the survey"', "Female\nMale\n&lt;b&gt;</textarea>"):
+        assert kept in answer.text
+    assert "<b>" not in answer.text.partition("Female")[2]
+    assert [
+        f'name="c{k}.use" type="checkbox" value="1" checked' in answer.text for k in (1, 2)
+    ] == [
+        True,
+        False,
+    ]
+    assert path.read_text(encoding="utf-8") == before

@@ -183,7 +183,7 @@ def _scorer(multiplier: float, rate: float, relation: Relation) -> Callable[[flo
 def one_run_network(
     relation: Relation,
     budget: Budget = ONE_RUN_BUDGET,
-    canaries: int = 200_000,
+    canaries: int = 400_000,
     *,
     guessed: float = 0.005,
     noise: float = 1.0,
@@ -201,7 +201,7 @@ def one_run_network(
         A canary that is not in the fit is turned round, or contributes nothing.
     budget : Budget
         Of the fit.
-    canaries : int, default=200_000
+    canaries : int, default=400_000
     guessed : float, default=0.005
         Share of the canaries that are guessed.
     noise : float, default=1.0

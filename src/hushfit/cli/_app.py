@@ -14,7 +14,7 @@ import click
 from hushfit._version import __version__
 from hushfit.cli._printing import print_json, print_message
 from hushfit.cli._wording import in_options
-from hushfit.errors import ApprovalNeeded, BudgetExceeded, HushfitError, LedgerError
+from hushfit.errors import ApprovalNeeded, BudgetExceeded, HushfitError, LedgerError, OutOfMemory
 
 OK, UNEXPECTED, BAD_INPUT, OVER_BUDGET, LEDGER_FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 NEEDS_APPROVAL = "needs approval"  # kind of an error, for programs
@@ -140,18 +140,15 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         for note in getattr(error, "__notes__", ()):
             print_message(note, word="note")
         return _refused("ledger", str(error), LEDGER_FAULT, as_json)
+    except MemoryError as error:
+        known = "This needs more memory than there is. Payments that were made stay."
+        text = str(error) if isinstance(error, OutOfMemory) else known
+        return _refused("out of memory", text, UNEXPECTED, as_json)
     except HushfitError as error:
         text = in_options(str(error), _options(arguments))
         return _refused("bad input", text, BAD_INPUT, as_json)
     except BrokenPipeError:
         return OK
-    except MemoryError:
-        return _refused(
-            "out of memory",
-            "This needs more memory than there is. Payments that were made stay.",
-            UNEXPECTED,
-            as_json,
-        )
     except Exception as error:
         if os.environ.get("HUSHFIT_TRACEBACK"):
             raise

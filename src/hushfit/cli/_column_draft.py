@@ -106,7 +106,7 @@ class ColumnDraft:
     formats: Counter[str | None] = field(default_factory=Counter)
     first_date: str | None = None
     last_date: str | None = None
-    nested: bool = False
+    unusable: str = ""  # why cells of this type are no values
     distinct: DistinctCount = field(default_factory=DistinctCount)
 
     def add(self, cells: Any) -> None:
@@ -117,12 +117,17 @@ class ColumnDraft:
         if pa.types.is_string(cells.type):
             self._add_texts(cells)
         elif pa.types.is_nested(cells.type) or pa.types.is_binary(cells.type):
-            self.nested = True
-            self.others += len(cells)
+            self._refuse(cells, "its cells are lists or bytes; store numbers or labels")
+        elif pa.types.is_duration(cells.type):
+            self._refuse(cells, "its cells are durations; store numbers, such as days")
         elif _is_numeric(cells.type):
             self._add_typed_numbers(cells)
         else:
             self._add_texts(pc.cast(cells, pa.string()))
+
+    def _refuse(self, cells: Any, why: str) -> None:
+        self.unusable = why
+        self.others += len(cells)
 
     def _add_typed_numbers(self, cells: Any) -> None:
         numbers = _array_of(pc.cast(cells, pa.float64(), safe=False))

@@ -60,7 +60,10 @@ class ColumnCounts:
         """What may be wrong, as text."""
         texts = ["every cell is missing"] if self.rows and self.missing == self.rows else []
         for count, what in (
-            (self.unreadable, "are no date" if self.kind == "date" else "are no number"),
+            (
+                self.unreadable,
+                f"are no {'date' if self.kind == 'date' else 'number'} and count as missing",
+            ),
             (self.outside, "lie outside the range"),
             (self.unlisted, "have a label that is not listed"),
         ):

@@ -181,7 +181,7 @@ def looks_like_ids(draft: ColumnDraft, name: str) -> bool:
     count, share = draft.distinct.count, draft.distinct.share
     if draft.fractions or draft.date_format[0] or draft.has_comma_decimals or not draft.filled:
         return False
-    if draft.is_text or draft.nested or draft.has_thousands:
+    if draft.is_text or draft.unusable or draft.has_thousands:
         return False
     if named_like_ids(name):
         return count >= _MIN_IDS and share >= _ID_SHARE
@@ -215,10 +215,10 @@ def _person_among(ids: dict[str, ColumnDraft]) -> str | None:
 
 def _reason(draft: ColumnDraft, is_id: bool) -> str:
     """Why a column is left out; empty if it is not."""
-    if not draft.labels and not draft.nested:
+    if draft.unusable:
+        return draft.unusable
+    if not draft.labels:
         return "it is empty"
-    if draft.nested:
-        return "its cells are lists or bytes; store numbers or labels"
     if is_id and draft.repeats:
         return (
             "its values are many and repeat, like ids of persons; name it as `person` if they are"

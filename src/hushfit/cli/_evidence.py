@@ -79,7 +79,7 @@ def subject_of(
     if is_network(path):
         from hushfit.torch import read_network
 
-        model, digest = read_network(path)
+        model, digest = read_network(path, described=not tables)
         scores = _scores(model, tables, format_, as_json)
         evidence = _evidence(model, ledger, _AUDIT_OF_NETWORKS)
         return Subject(model, digest, scores, evidence, network_page, network_card)

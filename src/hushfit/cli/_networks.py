@@ -1,6 +1,7 @@
 """What the verbs do with networks: ``hushfit fit --model mlp``, and the files it writes."""
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ def fit_perceptron(file: Any, penalty: Any, ledger: Any, given: dict[str, Any]) 
     """``hushfit fit --model mlp``: read, pay, fit, write."""
     from hushfit.data.schema import schema_hash
     from hushfit.errors import InvalidArgument
+    from hushfit.estimators import public_of
     from hushfit.models import Model, Provenance, paid_receipt
     from hushfit.privacy.ledger import redacted
     from hushfit.torch import network_bytes
@@ -29,6 +31,8 @@ def fit_perceptron(file: Any, penalty: Any, ledger: Any, given: dict[str, Any]) 
     X, y, persons = _read(file.schema, given)
     _refuse_large_delta(given, len(X) if persons is None else persons.n_persons)
     estimator.fit(X, y, groups=persons)
+    promise = estimator.privacy_
+    estimator.privacy_ = replace(promise, public=(*promise.public, public_of(file.schema)))
     command = redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
     receipt, record = paid_receipt(ledger, estimator.receipt_)
     made = Provenance.now(command, schema_hash(file.schema))

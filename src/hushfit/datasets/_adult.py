@@ -211,7 +211,12 @@ class Adult:
             The columns and, last, the target ``income``. Needs pandas
             (``pip install hushfit[frames]``).
         """
-        import pandas as pd
+        try:
+            import pandas as pd
+        except ModuleNotFoundError:
+            raise InvalidArgument(
+                "pandas is not installed. Install it with: pip install 'hushfit[frames]'"
+            ) from None
 
         return pd.DataFrame({**self.columns, "income": self.target})
 

@@ -27,8 +27,10 @@ input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
 encode_labels                   Labels as numbers, by the public label set
 public_classes                  The label set, sorted
+public_of                       What a fit by a schema takes as public, in words
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
+with_unknown_labels             Checked rows and labels, of which some may be unknown
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
 refuse_extras                   Refuse sample weights and unknown arguments of ``fit``
@@ -40,6 +42,8 @@ features_of                     Rows without the column of ids
 persons_in                      The persons of a fit with the settings of an estimator
 refuse_unused_settings          Refuse weights for the rows of a person where there are no ids
 split_groups                    The features, and whose row each is
+feature_ranges                  The ranges of the columns of an estimator, by position
+ranges_by_place                 Ranges in the order of the columns, if they were given by name
 Fit                             Result of a private fit
 private_fit                     Fit one model
 STORED_MAPS                     Public feature maps of rankers that a model file can hold
@@ -73,67 +77,150 @@ PrivateFeatureSelector          Keep the columns with the largest coefficients o
                                 logistic regression
 """
 
-from hushfit.estimators._classifiers import Prepared, PrivateLinearSVC, PrivateLogisticRegression
-from hushfit.estimators._encoded_fit import (
-    EncodedUnits,
-    PredictionRanges,
-    fit_encoded,
-)
-from hushfit.estimators._encoded_rows import EncodedRows, TableRows
-from hushfit.estimators._feature_maps import (
-    STORED_MAPS,
-    ChainedMaps,
-    DocumentMap,
-    LayerMap,
-    QuadraticMap,
-    feature_map_from,
-)
-from hushfit.estimators._features import LINEAR, additive_settings, data_size, public_map
-from hushfit.estimators._formula import FormulaModel
-from hushfit.estimators._frames import as_frame, labels_of, unwrapped
-from hushfit.estimators._graph import PrivateGraphLogisticRegression
-from hushfit.estimators._inference import (
-    INTERCEPT,
-    Inference,
-    Line,
-    Parts,
-    middle_of,
-    require_feasible,
-)
-from hushfit.estimators._labels import encode_labels, public_classes
-from hushfit.estimators._linear import (
-    input_names,
-    no_cell_quoted,
-    refusal_of_shape,
-    refuse_extras,
-)
-from hushfit.estimators._marginal_effects import MarginalEffects
-from hushfit.estimators._persons import (
-    PersonSettings,
-    ProtectsPersons,
-    column_names,
-    features_of,
-    persons_in,
-    refuse_unused_settings,
-    split_groups,
-)
-from hushfit.estimators._private_fit import Fit, private_fit
-from hushfit.estimators._progress import progress_bar
-from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
-from hushfit.estimators._regressors import (
-    PrivateElasticNet,
-    PrivateHuberRegressor,
-    PrivateLasso,
-    PrivateLinearRegression,
-    PrivatePoissonRegressor,
-    PrivateRidge,
-    TargetScale,
-    with_missing_targets,
-)
-from hushfit.estimators._scaling import ChosenScaling
-from hushfit.estimators._selector import PrivateFeatureSelector
-from hushfit.estimators._table_fit import TableFit, fit_table
-from hushfit.estimators._threshold import needs_class_counts
+from typing import TYPE_CHECKING
+
+from hushfit._on_demand import on_demand
+
+if TYPE_CHECKING:
+    from hushfit.estimators._classifiers import (
+        Prepared,
+        PrivateLinearSVC,
+        PrivateLogisticRegression,
+    )
+    from hushfit.estimators._encoded_fit import EncodedUnits, PredictionRanges, fit_encoded
+    from hushfit.estimators._encoded_rows import EncodedRows, TableRows
+    from hushfit.estimators._feature_maps import (
+        STORED_MAPS,
+        ChainedMaps,
+        DocumentMap,
+        LayerMap,
+        QuadraticMap,
+        feature_map_from,
+    )
+    from hushfit.estimators._features import LINEAR, additive_settings, data_size, public_map
+    from hushfit.estimators._formula import FormulaModel
+    from hushfit.estimators._frames import as_frame, labels_of, unwrapped
+    from hushfit.estimators._graph import PrivateGraphLogisticRegression
+    from hushfit.estimators._inference import (
+        INTERCEPT,
+        Inference,
+        Line,
+        Parts,
+        middle_of,
+        require_feasible,
+    )
+    from hushfit.estimators._labels import encode_labels, public_classes, with_unknown_labels
+    from hushfit.estimators._linear import (
+        input_names,
+        no_cell_quoted,
+        refusal_of_shape,
+        refuse_extras,
+    )
+    from hushfit.estimators._marginal_effects import MarginalEffects
+    from hushfit.estimators._persons import (
+        PersonSettings,
+        ProtectsPersons,
+        column_names,
+        features_of,
+        persons_in,
+        refuse_unused_settings,
+        split_groups,
+    )
+    from hushfit.estimators._private_fit import Fit, private_fit
+    from hushfit.estimators._progress import progress_bar
+    from hushfit.estimators._ranges import feature_ranges, ranges_by_place
+    from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
+    from hushfit.estimators._regressors import (
+        PrivateElasticNet,
+        PrivateHuberRegressor,
+        PrivateLasso,
+        PrivateLinearRegression,
+        PrivatePoissonRegressor,
+        PrivateRidge,
+        TargetScale,
+        with_missing_targets,
+    )
+    from hushfit.estimators._scaling import ChosenScaling
+    from hushfit.estimators._selector import PrivateFeatureSelector
+    from hushfit.estimators._table_fit import TableFit, fit_table, public_of
+    from hushfit.estimators._threshold import needs_class_counts
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "hushfit.estimators._classifiers": (
+                "Prepared",
+                "PrivateLinearSVC",
+                "PrivateLogisticRegression",
+            ),
+            "hushfit.estimators._encoded_fit": ("EncodedUnits", "PredictionRanges", "fit_encoded"),
+            "hushfit.estimators._encoded_rows": ("EncodedRows", "TableRows"),
+            "hushfit.estimators._feature_maps": (
+                "STORED_MAPS",
+                "ChainedMaps",
+                "DocumentMap",
+                "LayerMap",
+                "QuadraticMap",
+                "feature_map_from",
+            ),
+            "hushfit.estimators._features": (
+                "LINEAR",
+                "additive_settings",
+                "data_size",
+                "public_map",
+            ),
+            "hushfit.estimators._formula": ("FormulaModel",),
+            "hushfit.estimators._frames": ("as_frame", "labels_of", "unwrapped"),
+            "hushfit.estimators._graph": ("PrivateGraphLogisticRegression",),
+            "hushfit.estimators._inference": (
+                "INTERCEPT",
+                "Inference",
+                "Line",
+                "Parts",
+                "middle_of",
+                "require_feasible",
+            ),
+            "hushfit.estimators._labels": (
+                "encode_labels",
+                "public_classes",
+                "with_unknown_labels",
+            ),
+            "hushfit.estimators._linear": (
+                "input_names",
+                "no_cell_quoted",
+                "refusal_of_shape",
+                "refuse_extras",
+            ),
+            "hushfit.estimators._marginal_effects": ("MarginalEffects",),
+            "hushfit.estimators._persons": (
+                "PersonSettings",
+                "ProtectsPersons",
+                "column_names",
+                "features_of",
+                "persons_in",
+                "refuse_unused_settings",
+                "split_groups",
+            ),
+            "hushfit.estimators._private_fit": ("Fit", "private_fit"),
+            "hushfit.estimators._progress": ("progress_bar",),
+            "hushfit.estimators._ranges": ("feature_ranges", "ranges_by_place"),
+            "hushfit.estimators._ranker": ("PrivateRanker", "mean_ndcg"),
+            "hushfit.estimators._regressors": (
+                "PrivateElasticNet",
+                "PrivateHuberRegressor",
+                "PrivateLasso",
+                "PrivateLinearRegression",
+                "PrivatePoissonRegressor",
+                "PrivateRidge",
+                "TargetScale",
+                "with_missing_targets",
+            ),
+            "hushfit.estimators._scaling": ("ChosenScaling",),
+            "hushfit.estimators._selector": ("PrivateFeatureSelector",),
+            "hushfit.estimators._table_fit": ("TableFit", "fit_table", "public_of"),
+            "hushfit.estimators._threshold": ("needs_class_counts",),
+        },
+    )
 
 __all__ = [
     "INTERCEPT",
@@ -176,6 +263,7 @@ __all__ = [
     "data_size",
     "encode_labels",
     "feature_map_from",
+    "feature_ranges",
     "features_of",
     "fit_encoded",
     "fit_table",
@@ -190,6 +278,8 @@ __all__ = [
     "progress_bar",
     "public_classes",
     "public_map",
+    "public_of",
+    "ranges_by_place",
     "refusal_of_shape",
     "refuse_extras",
     "refuse_unused_settings",
@@ -197,4 +287,5 @@ __all__ = [
     "split_groups",
     "unwrapped",
     "with_missing_targets",
+    "with_unknown_labels",
 ]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -45,7 +46,12 @@ from hushfit.estimators._inference import (
     middle_of,
     require_feasible,
 )
-from hushfit.estimators._labels import encode_labels, public_classes
+from hushfit.estimators._labels import (
+    encode_labels,
+    given_classes,
+    public_classes,
+    with_unknown_labels,
+)
 from hushfit.estimators._linear import (
     Units,
     clipped,
@@ -62,7 +68,8 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._little_data import warn_of_few_for_classes
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
-from hushfit.estimators._private_fit import Fit, private_fit, quote_for
+from hushfit.estimators._private_fit import Fit, check_sizes, private_fit, quote_for
+from hushfit.estimators._ranges import feature_ranges, quoted_ranges
 from hushfit.estimators._scaling import ChosenScaling, scaling_from
 from hushfit.estimators._threshold import (
     check_threshold,
@@ -72,7 +79,7 @@ from hushfit.estimators._threshold import (
 from hushfit.features import CLASSIFICATION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import HuberHinge, Logistic, Loss, OneVsRest, Softmax
 from hushfit.penalties import Penalty
-from hushfit.privacy import Budget, Guarantee, Relation
+from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.problem import Problem
 from hushfit.release import Quote, Randomness, Released, Terms
 from hushfit.solvers import (
@@ -262,7 +269,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
 
         counted = f"{problem.n_units} {problem.privacy_unit.plural}"
         title = f"{type(self).__name__} of {prepared.classes[1]!s}, {counted}"
-        middle = middle_of(self.feature_bounds, problem.n_features)
+        middle = middle_of(feature_ranges(self), problem.n_features)
         about = About(names, self.cov_type, title, self.link, middle)
         return inference_of(fit, problem, in_units, about)
 
@@ -292,16 +299,17 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         Quote
             Cost, noise multipliers and planned releases. Print it.
         """
+        check_sizes(n_units=n_units, n_features=n_features)
         if n_classes is None:
             if self.classes is None:
                 raise InvalidArgument(
                     "The cost depends on the number of classes. Set classes, or give n_classes."
                 )
-            n_classes = len(self.classes)
+            n_classes = len(given_classes(self.classes))
         unit = self.person_unit() if per_person else ROW
-        columns = columns_of(
-            self.features, self._bounds(n_features), [f"x{j}" for j in range(n_features)]
-        )
+        given = quoted_ranges(self.feature_bounds, n_features)
+        bounds = None if given is None else FeatureBounds.parse(given, n_features)
+        columns = columns_of(self.features, bounds, [f"x{j}" for j in range(n_features)])
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(n_units, n_features, n_classes, unit, feature_map)
         budget = Budget(self.epsilon, self.delta)
@@ -417,13 +425,18 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         persons = persons_in(self, ids)
         additive_settings(self.features)  # refuses what is not known
         texts = reads_text(self.features)
-        X, y = validated_rows(self, unwrapped(X), y, texts=texts)
+        check = partial(validated_rows, self, unwrapped(X), texts=texts)
+        if self._leaves_out_unlabelled:
+            classes = public_classes(self.classes, y)
+            X, labels = with_unknown_labels(y, classes, check)
+        else:
+            X, y = check(y=y)
+            if self.classes is None:
+                check_classification_targets(y)
+            classes = public_classes(self.classes, y)
+            labels = encode_labels(y, classes)
         bounds = self._bounds(X.shape[1])
         columns = columns_of(self.features, bounds, input_names(self))
-        if self.classes is None:
-            check_classification_targets(y)
-        classes = public_classes(self.classes, y)
-        labels = encode_labels(y, classes)
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self.feature_map(n_units, columns)
         problem = self.problem(
@@ -444,6 +457,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             scaling=problem.scaling,
             feature_map=feature_map,
             length=problem.length,
+            keep_unlabelled=labels_only(problem.relation),
         )
         units = bounds if signed is None else signed
         return Prepared(source, problem, classes, units, feature_map, tuple(columns))
@@ -453,7 +467,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         if not self.inference:
             return None
         self._solver()  # refuses other settings, before anything is read
-        return SignedBounds.parse(self.feature_bounds, X.shape[1], issparse(X))
+        return SignedBounds.parse(feature_ranges(self), X.shape[1], issparse(X))
 
     def accept(
         self,
@@ -629,7 +643,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         return shape_values(self.feature_map_, self.coef_[output], self.row_profile_, column)
 
     def _bounds(self, n_features: int) -> FeatureBounds | None:
-        given = self.feature_bounds
+        given = feature_ranges(self)
         return None if given is None else FeatureBounds.parse(given, n_features)
 
     def _penalty(self) -> Penalty:
@@ -650,7 +664,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         if isinstance(self.scaling, Real):
             public.append(f"the length that rows are divided by, {given}")
         rule = stated_rule(self.nonfinite, self.feature_bounds is not None)
-        notes = [f"Records {scaling.in_words}; {rule}."]
+        notes = [f"Records {scaling.in_words}; {rule}{self._rule_of_labels}."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")
         return Terms(
@@ -661,6 +675,20 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
             tuple(public),
             tuple(notes),
         )
+
+    @property
+    def _leaves_out_unlabelled(self) -> bool:
+        """Whether a label that is missing or not among the classes is left out; refused if not."""
+        return self.classes is not None and self.nonfinite != "raise"
+
+    @property
+    def _rule_of_labels(self) -> str:
+        """What becomes of such labels, as a guarantee states it."""
+        if not self._leaves_out_unlabelled:
+            return ""
+        halfway = labels_only(Relation.parse(self.adjacency))
+        counts = "as halfway between the classes" if halfway else "as the zero record"
+        return f"; one whose label is not among the classes counts {counts}"
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -691,20 +719,22 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     l1_ratio : float, default=0.5
         Share of L1 in "elasticnet".
     solver : "auto", another name, or a solver of ``hushfit.solvers``
-    feature_bounds : (low, high), a list of one tuple per column, or None
+    feature_bounds : (low, high), one tuple per column in a list or by name in a dict, or None
         Public ranges, each end a number or one number per column: values are clipped to them and
         mapped to [0, 1]. None uses the rows unchanged. Give what is known without looking at the
         rows; a range read from the rows is a leak.
     classes : sequence, optional
-        Public label set. None reads it from ``y`` and warns: a label that only one row has would be
-        revealed.
+        Public label set. A label that is missing or not in it makes its record the zero record; no
+        error tells of it. None reads the set from ``y`` and warns: a label that only one row has
+        would be revealed.
     fit_intercept : bool, default=True
     nonfinite : {"fill", "zero", "raise"}, default="fill"
         What becomes of a missing value (NaN): it is filled with the middle of its range, or with 0
         without ``feature_bounds``, as infinite values then are. Or its whole record counts as the
-        zero record, or the fit is refused. If the absence of a value says something, name the
-        column in ``missing`` of `hushfit.preprocessing.BoundedScaler` or of
-        `hushfit.features.AdditiveFeatures`: it then gets an indicator.
+        zero record, or the fit is refused, as it then is for an unknown label too. If the absence
+        of a value says something, name the column in ``missing`` of
+        `hushfit.preprocessing.BoundedScaler` or of `hushfit.features.AdditiveFeatures`: it then
+        gets an indicator.
     person_weight : {"mean", "cap"}, default="mean"
         Contribution bounding of a fit with ``groups``, whose privacy unit is one person: what a row
         of a person with k rows weighs. ``"mean"``: 1 / k, so that every person counts once.

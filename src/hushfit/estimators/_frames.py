@@ -1,5 +1,6 @@
 """Tables of any library as rows: what has an Arrow stream is taken as it is."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,17 @@ def refuse_dates(X: Any) -> None:
             f"X has dates or durations, in {', '.join(map(repr, found))}. Make numbers of them "
             "first, such as days since a public date, or encode them (DateColumn in a "
             "SchemaEncoder of hushfit.preprocessing)."
+        )
+
+
+def refuse_duplicate_names(X: Any) -> None:
+    """Refuse a table with two columns of one name."""
+    framed = column_names(X) if hasattr(X, "dtypes") else []
+    names = getattr(X, "column_names", framed)
+    twice = [name for name, times in Counter(names).items() if times > 1]
+    if twice:
+        raise InvalidArgument(
+            f"X has more than one column named {twice[0]!r}. Give every column a name of its own."
         )
 
 

@@ -1,29 +1,46 @@
 """Labels and the public label set."""
 
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
-from hushfit._typing import AnyArray, Vector
+from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
+
+_NUMBERS: Final = "numbers"
+_TEXTS: Final = "texts"
 
 
 def public_classes(classes: Any, y: AnyArray) -> AnyArray:
     """The label set, sorted: as given, or read from the labels with a warning."""
-    if classes is None:
-        warnings.warn(
-            "classes=None: the label set is read from y, outside the guarantee. A label that a "
-            "single row has would be revealed. Give classes=[...] as you know them without "
-            "looking.",
-            PrivacyLeakWarning,
-            stacklevel=4,
+    if classes is not None:
+        return given_classes(classes)
+    warnings.warn(
+        "classes=None: the label set is read from y, outside the guarantee. A label that a "
+        "single row has would be revealed. Give classes=[...] as you know them without "
+        "looking.",
+        PrivacyLeakWarning,
+        stacklevel=4,
+    )
+    return _several(np.unique(y))
+
+
+def given_classes(classes: Any) -> AnyArray:
+    """The label set that the caller gave, sorted."""
+    if np.ndim(classes) != 1:
+        raise InvalidArgument(
+            f"classes={classes!r} is not a list of labels. Give all of them, such as "
+            "classes=[0, 1]."
         )
-        found = np.unique(y)
-    else:
-        found = np.unique(np.asarray(classes))
-        if len(found) < len(np.asarray(classes)):
-            raise InvalidArgument(f"classes={classes!r} names a label twice. Name each once.")
+    found = np.unique(np.asarray(classes))
+    if len(found) < len(np.asarray(classes)):
+        raise InvalidArgument(f"classes={classes!r} names a label twice. Name each once.")
+    return _several(found)
+
+
+def _several(found: AnyArray) -> AnyArray:
     if len(found) < 2:
         raise InvalidArgument(
             f"Classification needs at least 2 classes; got {len(found)} class. If the rows happen "
@@ -33,13 +50,62 @@ def public_classes(classes: Any, y: AnyArray) -> AnyArray:
 
 
 def encode_labels(y: AnyArray, classes: AnyArray) -> Vector:
-    """-1 and +1 for two classes, the index of the class for more."""
-    place = np.searchsorted(classes, y)
-    known = classes[np.minimum(place, len(classes) - 1)] == y
-    if not np.all(known):
+    """-1 and +1 for two classes, the index of the class for more; refuses other labels."""
+    places = _places(y, classes)
+    if (places < 0).any():
         raise InvalidArgument(
             f"y has a label that is not in classes={classes.tolist()!r}. Add it to classes if it "
-            "is publicly possible, or map it to one of them."
+            "is publicly possible, or map it to one of them. (This error reveals something about "
+            "the rows to whoever sees it.)"
         )
-    numbers = place.astype(np.float64)
-    return 2 * numbers - 1 if len(classes) == 2 else numbers
+    return _numbers(places, len(classes))
+
+
+def with_unknown_labels(
+    y: Any, classes: AnyArray, check: Callable[..., tuple[Any, AnyArray]]
+) -> tuple[Any, Vector]:
+    """Rows as ``check(y=...)`` returns them, and labels as `encode_labels` does; NaN for a label
+    that is missing or not among the classes, of which no error may tell.
+
+    Each label is read by itself: numpy would make texts of all labels in a list if one is a text.
+    """
+    cells = np.array(y, object) if isinstance(y, list | tuple) else np.asarray(y)
+    kinds = _kind(cells), _kind(classes)
+    if None not in kinds and kinds[0] != kinds[1]:
+        raise InvalidArgument(
+            f"y is an array of {kinds[0]}, and classes={classes.tolist()!r} are {kinds[1]}. Give "
+            "both as numbers, or both as texts."
+        )
+    complex_type = cells.dtype.kind == "c"  # which scikit-learn refuses
+    places = _places(cells.ravel(), classes).reshape(cells.shape)
+    X, places = check(y=y if complex_type else places)
+    return X, np.where(places < 0, np.nan, _numbers(places, len(classes)))
+
+
+def _kind(cells: AnyArray) -> str | None:
+    """What an array holds, by its type; None for objects, each of which is what it is."""
+    return {"b": _NUMBERS, "i": _NUMBERS, "u": _NUMBERS, "f": _NUMBERS, "U": _TEXTS}.get(
+        cells.dtype.kind
+    )
+
+
+def _places(cells: AnyArray, classes: AnyArray) -> IntVector:
+    """The number of the class of each label, -1 for none."""
+    if _kind(cells) is not None and _kind(cells) == _kind(classes):
+        found = np.searchsorted(classes, cells)
+        known = classes[np.minimum(found, len(classes) - 1)] == cells
+        return np.where(known, found, -1)
+    place_of = {label: place for place, label in enumerate(classes.tolist())}
+    return np.array([_place(cell, place_of) for cell in cells.tolist()], np.int64)
+
+
+def _place(cell: Any, place_of: dict[Any, int]) -> int:
+    try:
+        return place_of.get(cell, -1)
+    except TypeError:  # a cell that cannot be compared is no label
+        return -1
+
+
+def _numbers(places: IntVector, n_classes: int) -> Vector:
+    numbers = places.astype(np.float64)
+    return 2 * numbers - 1 if n_classes == 2 else numbers

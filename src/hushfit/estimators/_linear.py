@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._frames import refuse_dates
+from hushfit.estimators._frames import refuse_dates, refuse_duplicate_names
 from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
 from hushfit.problem import Problem
@@ -34,6 +34,7 @@ def validated_rows(
     """Rows of numbers, or of texts, and labels as arrays; no message reveals a value."""
     check_rule(estimator.nonfinite)
     refuse_dates(X)
+    refuse_duplicate_names(X)
     with no_cell_quoted():
         X, y = validate_data(
             estimator,
@@ -46,6 +47,8 @@ def validated_rows(
             ensure_min_samples=2,
             **options,
         )
+    if options.get("y_numeric") and y.dtype.kind in "US":
+        raise InvalidArgument("y has a value that is not a number. Give a target of numbers.")
     return X, y
 
 
@@ -68,8 +71,8 @@ def no_cell_quoted() -> Iterator[None]:
     except ValueError as error:
         if "convert string" in str(error):
             raise InvalidArgument(
-                "X has a value that is not a number. Encode text columns first, with categories "
-                "that are publicly known (SchemaEncoder of hushfit.preprocessing)."
+                "X or y has a value that is not a number. Encode text columns first, with "
+                "categories that are publicly known (SchemaEncoder of hushfit.preprocessing)."
             ) from None
         if (refusal := refusal_of_shape(error)) is not None:
             raise refusal from None
@@ -77,9 +80,14 @@ def no_cell_quoted() -> Iterator[None]:
 
 
 def refusal_of_shape(error: ValueError) -> InvalidArgument | None:
-    """What to raise instead of a message of numpy or scikit-learn about the shape of rows that
-    quotes cells, or their number; None for another message.
+    """What to raise instead of a message of numpy or scikit-learn about the shape or type of rows
+    that quotes cells, or their number; None for another message.
     """
+    if "Complex data" in str(error):
+        return InvalidArgument(
+            "Complex data not supported: X or y has complex numbers. Give real ones, such as the "
+            "real and the imaginary part as two columns."
+        )
     if "Expected 2D array" in str(error):
         return InvalidArgument(
             "Expected 2D array: X should have two dimensions, rows and features, and has not. "

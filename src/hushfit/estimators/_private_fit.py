@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 from hushfit.data import DataSource
+from hushfit.errors import InvalidArgument
 from hushfit.estimators._progress import progress_bar
 from hushfit.privacy import Budget, Guarantee, Receipt
 from hushfit.problem import Problem
@@ -47,6 +49,13 @@ def private_fit(
         result = run(chosen, problem, contract.curator, watch)
     transcript = contract.curator.transcript
     return Fit(chosen, result, contract.guarantee, contract.receipt, transcript)
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Refuse numbers of units and columns of which there can be no table."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
+            raise InvalidArgument(f"{name}={size!r} is no size. Give an int of at least 1.")
 
 
 def quote_for(problem: Problem, solver: Any, budget: Budget) -> Quote:

@@ -17,7 +17,9 @@ from hushfit.data.lists import Documents, RankedLists, list_starts
 from hushfit.errors import InvalidArgument, NonFiniteRecords
 from hushfit.estimators._linear import no_cell_quoted
 from hushfit.estimators._persons import name_of_ids
+from hushfit.estimators._private_fit import check_sizes
 from hushfit.estimators._progress import progress_bar
+from hushfit.estimators._ranges import feature_ranges
 from hushfit.privacy import Budget, Guarantee, Relation, labels_only
 from hushfit.ranking_problem import ListwiseLoss, RankingProblem
 from hushfit.release import Contract, Quote, Randomness, Terms
@@ -280,6 +282,7 @@ class PrivateRanker(BaseEstimator):
         Quote
             Cost, noise multipliers and planned releases. Print it.
         """
+        check_sizes(n_lists=n_lists, n_features=n_features)
         self._check_settings(per_person)
         unit = self.list_person_unit() if per_person else LIST
         relation = self.relation(per_person)
@@ -412,7 +415,7 @@ class PrivateRanker(BaseEstimator):
                 "drop those values first."
             )
         if self.feature_bounds is not None:
-            features = FeatureBounds.parse(self.feature_bounds, X.shape[1]).apply(features)
+            features = FeatureBounds.parse(feature_ranges(self), X.shape[1]).apply(features)
         feature_map = None if isinstance(self.scorer, str) else _map_of(self.scorer)
         if feature_map is not None:
             n_documents = len(features)

@@ -51,7 +51,8 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._little_data import warn_of_few_for_numbers
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
-from hushfit.estimators._private_fit import Fit, private_fit, quote_for
+from hushfit.estimators._private_fit import Fit, check_sizes, private_fit, quote_for
+from hushfit.estimators._ranges import feature_ranges, quoted_ranges
 from hushfit.features import REGRESSION, FeatureMap, InputColumn, RowProfile
 from hushfit.losses import LeastSquares, Loss, Poisson, SaturatingSquares, Squared
 from hushfit.penalties import L1, Box, ElasticNet, NonNegative, Penalty, ScaledL2, Zero
@@ -342,7 +343,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             return np.append(constant, own)
 
         title = f"{type(self).__name__}, {problem.n_units} {problem.privacy_unit.plural}"
-        middle = middle_of(self.feature_bounds, problem.n_features)
+        middle = middle_of(feature_ranges(self), problem.n_features)
         about = About(names, self.cov_type, title, self.link, middle)
         return inference_of(fit, problem, in_units, about)
 
@@ -400,9 +401,10 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         Quote
             Cost, noise multipliers and planned releases. Print it.
         """
+        check_sizes(n_units=n_units, n_features=n_features)
         budget, settled = Budget(self.epsilon, self.delta), self._settled()
         unit = self.person_unit() if per_person else ROW
-        given = self.feature_bounds
+        given = quoted_ranges(self.feature_bounds, n_features)
         bounds = None if given is None else FeatureBounds.parse(given, n_features)
         columns = self._columns(bounds, [f"x{j}" for j in range(n_features)])
         feature_map = self.feature_map(n_units, columns)
@@ -434,7 +436,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
     def _bounds(self, X: Any, scaling: RecordScaling) -> FeatureBounds | SignedBounds | None:
         if scaling is RecordScaling.UNIT_LENGTH or not is_linear(self.features):
-            given = self.feature_bounds
+            given = feature_ranges(self)
             if given is not None:
                 return FeatureBounds.parse(given, X.shape[1])
             if is_linear(self.features) and not self._features_are_public:
@@ -456,7 +458,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
                 MissingBoundsWarning,
                 stacklevel=3,
             )
-        given = _ASSUMED_BOUNDS if self.feature_bounds is None else self.feature_bounds
+        given = _ASSUMED_BOUNDS if self.feature_bounds is None else feature_ranges(self)
         return SignedBounds.parse(given, X.shape[1], issparse(X))
 
     def predict(self, X: Any) -> Vector:
@@ -661,7 +663,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), or a list of one tuple per column, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -764,7 +766,7 @@ class PrivateRidge(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), or a list of one tuple per column, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -856,7 +858,7 @@ class PrivateLasso(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), or a list of one tuple per column, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -995,7 +997,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
     target_bounds : (low, high), optional
         Public range of the target; values outside are clipped, and predictions stay inside. None
         reads it from ``y`` and warns.
-    feature_bounds : (low, high), or a list of one tuple per column, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         Public ranges of the columns, mapped into [-1, 1]; a column in [0, 1], such as an indicator,
         stays as it is. None assumes [-3, 3] and warns.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
@@ -1116,7 +1118,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
         Largest count that a row may have; public. Larger ones are clipped. Noise grows with it.
     alpha : float or "auto", default="auto"
         Weight of a squared penalty, as for `PrivateRidge`.
-    feature_bounds : (low, high), or a list of one tuple per column, optional
+    feature_bounds : (low, high), or one tuple per column in a list or by name in a dict, optional
         As for `PrivateRidge`.
     epsilon, delta, adjacency, solver, fit_intercept, nonfinite, person_weight, rows_per_person,
     ledger, random_state, verbose

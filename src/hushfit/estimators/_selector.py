@@ -13,6 +13,7 @@ from hushfit.errors import InvalidArgument
 from hushfit.estimators._classifiers import PrivateLogisticRegression
 from hushfit.estimators._linear import in_record_units, n_columns
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
+from hushfit.estimators._ranges import feature_ranges
 from hushfit.privacy import Budget, Guarantee
 from hushfit.release import Quote
 from hushfit.solvers import SSADMM
@@ -108,7 +109,7 @@ class PrivateFeatureSelector(PersonSettings, SelectorMixin, BaseEstimator):
         bounds = (
             None
             if self.feature_bounds is None
-            else FeatureBounds.parse(self.feature_bounds, model.n_features_in_)
+            else FeatureBounds.parse(feature_ranges(model), model.n_features_in_)
         )
         weights = in_record_units(model.coef_, model.intercept_, bounds)[:, :-1]
         self.scores_ = np.linalg.norm(weights, axis=0)

@@ -193,14 +193,20 @@ def _terms(
     return Terms(budget, type(estimator).__name__, randomness, ledger, public, notes)
 
 
-def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]:
-    what = "classes" if isinstance(file.schema.target, CategoricalColumn) else "target's range"
+def public_of(schema: Schema) -> str:
+    """What a fit by a schema takes as public, in words."""
+    what = "classes" if isinstance(schema.target, CategoricalColumn) else "target's range"
     stated = (
         f"the {what}, the columns, and the range or vocabulary of every column, as the schema "
         "states them"
     )
-    if file.schema.person is not None:
+    if schema.person is not None:
         stated += "; the column of ids, and how the rows of a person are bounded and weighted"
+    return stated
+
+
+def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]:
+    stated = public_of(file.schema)
     if feature_map is not None:
         stated += "; the feature map, which no row enters"
     if not file.unconfirmed:

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushfit._typing import IntVector
-from hushfit.kernels._compile import compiled
+from hushfit.kernels._compile import compiled, inlined
 
 LongWords: TypeAlias = NDArray[np.uint64]
 
@@ -150,7 +150,7 @@ def _rounded(number: Decimal, rounding: str) -> int:
     return int(number.to_integral_value(rounding))
 
 
-@compiled(nogil=True)
+@inlined
 def _weight(y, k, odd):
     """exp(-c x^2), x = y / 2**k = V + u widths, in units of 2**-31: exp(-c V^2) times exp(-c (2 V u
     + u^2)); of fewer than eight widths.
@@ -164,7 +164,7 @@ def _weight(y, k, odd):
     return (weight * ((1 << 31) - (rest >> 1) + ((rest * rest) >> 34))) >> 31
 
 
-@compiled(nogil=True)
+@inlined
 def _compared(height, step, weight, factor):
     """Whether heights from ``height`` to ``height + step`` lie below ``factor * weight``, which has
     an error: 1 if they do, 0 if they lie above, -1 if that is not certain.
@@ -173,21 +173,6 @@ def _compared(height, step, weight, factor):
     if height + step <= density - error:
         return 1
     return 0 if height >= density + error else -1
-
-
-@compiled(nogil=True)
-def _in_cell(y, k, odd, height, rank, digits):
-    """Whether a place is accepted in a slot of this rank over its cell."""
-    return _compared((rank << 31) + (digits << 7), 1 << 7, _weight(y, k, odd), height)
-
-
-@compiled(nogil=True)
-def _beyond(y, run, k, fine, odd, height, beyond, digits):
-    """Whether a place in the width of number ``run`` beyond the cells is accepted."""
-    if y >> k >= _MAX_WIDTHS:
-        return 0 if digits > 2 else -1  # the definition asks for more digits up to 2
-    density = height << (fine + run + 1)
-    return _compared((beyond * digits) << 7, beyond << 7, _weight(y, k, odd), density)
 
 
 @compiled(nogil=True)
@@ -233,7 +218,9 @@ def fill_gaussian(words, at, out, done, k, odd, cells, firsts):
             cell, digits = ~cell, np.int64(word >> np.uint64(_HEIGHT_AT))
             if cell < count:
                 y |= cell << low
-                accepted = _in_cell(y, k, odd, height, slot - firsts[cell], digits)
+                # the rank of the slot over its cell, and then the digits
+                bottom, step = ((slot - firsts[cell]) << 31) + (digits << 7), 1 << 7
+                density, far = height, False
             elif place + 1 == size:
                 break
             else:
@@ -243,11 +230,17 @@ def fill_gaussian(words, at, out, done, k, odd, cells, firsts):
                 while word & np.uint64(1):
                     run += 1
                     word >>= np.uint64(1)
-                if run < _LONGEST_RUN:
-                    y += ((count >> fine) + run) << k
-                    accepted = _beyond(y, run, k, fine, odd, height, beyond, digits)
-                else:
-                    accepted = -1  # the run goes on in the next word
+                if run == _LONGEST_RUN:  # it goes on in the next word
+                    at[0] = place
+                    return ~done
+                y += ((count >> fine) + run) << k
+                far = y >> k >= _MAX_WIDTHS
+                bottom, step = (beyond * digits) << 7, beyond << 7
+                density = 0 if far else height << (fine + run + 1)
+            if far:
+                accepted = 0 if digits > 2 else -1  # the definition asks for more digits up to 2
+            else:
+                accepted = _compared(bottom, step, _weight(y, k, odd), density)
             if accepted < 0:
                 at[0] = place
                 return ~done

@@ -17,6 +17,7 @@ are then never read).
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -135,39 +136,45 @@ def _add_sparse(data, indices, start, stop, weight, unit, total):
 
 
 @inlined
-def _add_four(X, a, b, c, d, wa, wb, wc, wd, unit, total):
-    """Like four calls of ``_add``, with one pass over the accumulators."""
-    last = X.shape[1]
-    for j in range(last):
-        total[j] = (((total[j] + wa * X[a, j]) + wb * X[b, j]) + wc * X[c, j]) + wd * X[d, j]
-    total[last] = (((total[last] + wa * unit) + wb * unit) + wc * unit) + wd * unit
-
-
-@inlined
 def _add_chunk(X, chosen, weights, count, unit, total):
-    k = 0
-    while k + 4 <= count:
+    """Add rows times their weights in their order, four with one pass over the accumulators. What
+    is missing to a multiple of four is the last row with weight zero, which changes no bit.
+    """
+    last = X.shape[1]
+    padded = count
+    while padded % 4:
+        chosen[padded], weights[padded] = chosen[count - 1], 0.0
+        padded += 1
+    for k in range(0, padded, 4):
         a, b, c, d = chosen[k], chosen[k + 1], chosen[k + 2], chosen[k + 3]
-        _add_four(
-            X, a, b, c, d, weights[k], weights[k + 1], weights[k + 2], weights[k + 3], unit, total
-        )
-        k += 4
-    while k < count:
-        _add(X, chosen[k], weights[k], unit, total)
-        k += 1
+        e, f, g, h = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
+        for j in range(last):
+            total[j] = (((total[j] + e * X[a, j]) + f * X[b, j]) + g * X[c, j]) + h * X[d, j]
+        total[last] = (((total[last] + e * unit) + f * unit) + g * unit) + h * unit
+
+
+def scalar_dense(*problem: Any) -> None:
+    """Write the sum of the clipped gradients of ``rows`` (of all rows if empty) into ``total``.
+
+    Parameters
+    ----------
+    *problem
+        X, rows, y, scale, shares, caps, unit, w, code, parameter, grid and total. ``w`` and
+        ``total`` have one entry more than X has columns: the intercept. ``caps`` bounds |slope| and
+        ``shares`` is the weight of a row, each per row or for all.
+    """
+    _scalar_dense(*problem, np.empty(_CHUNK, np.int64), np.empty(_CHUNK))
 
 
 @compiled(**_STRICT)
-def scalar_dense(X, rows, y, scale, shares, caps, unit, w, code, parameter, grid, total):
-    """Write the sum of the clipped gradients of ``rows`` (of all rows if empty) into ``total``.
-
-    ``w`` and ``total`` have one entry more than X has columns: the intercept. ``caps`` bounds
-    |slope| and ``shares`` is the weight of a row, each per row or for all.
+def _scalar_dense(
+    X, rows, y, scale, shares, caps, unit, w, code, parameter, grid, total, chosen, weights
+):
+    """The loop of ``scalar_dense``. It gets its arrays: a compiler that need not know how to make
+    them is done sooner.
     """
     width = X.shape[1]
     intercept = unit * w[width]
-    chosen = np.empty(_CHUNK, np.int64)
-    weights = np.empty(_CHUNK)
     for j in range(width + 1):
         total[j] = ROUNDER * grid
     count = _count(X.shape[0], rows)

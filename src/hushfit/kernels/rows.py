@@ -12,6 +12,8 @@ _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 _SMALLEST_SQUARE = 1e-280
 _ROWS_AT_ONCE, _SIDE_BY_SIDE = 8, 64
+# Columns up to which it does not pay to leave zeros out.
+_NARROW = 64
 
 
 @inlined
@@ -82,13 +84,17 @@ def lengths_dense(X: Matrix, scale: Vector, unit: float, A: Matrix, lengths: Vec
     which of the two loops computes it.
     """
     width = A.shape[0]
-    if _mostly_zeros(X):
-        _lengths_one_by_one(X, scale, unit, A, stops_of(A), lengths)
-    else:
-        columns = np.zeros((width, width + 3))
-        columns[:, :width] = A.T
-        starts = np.argmax(columns != 0.0, axis=1)  # half as many products for a triangle
-        _lengths_side_by_side(X, scale, unit, columns, starts, lengths)
+    columns = np.zeros((width, width + 3))
+    columns[:, :width] = A.T
+    starts = np.argmax(columns != 0.0, axis=1)  # half as many products for a triangle
+    k = 0
+    if width > _NARROW:
+        # One of the loops gets no rows: what is compiled, and kept on disk, must not depend on
+        # them.
+        k = len(X) if _mostly_zeros(X) else 0
+        _lengths_one_by_one(X[:k], scale[:k], unit, A, stops_of(A), lengths[:k])
+    rows = np.zeros((width + 3, _SIDE_BY_SIDE)), *np.empty((2, _SIDE_BY_SIDE))
+    _lengths_side_by_side(X[k:], scale[k:], unit, columns, starts, *rows, lengths[k:])
 
 
 def _mostly_zeros(X: Matrix) -> bool:
@@ -106,29 +112,29 @@ def stops_of(A: Matrix) -> IntVector:
 
 
 @compiled(**_OPTIONS)
-def _lengths_side_by_side(X, scale, unit, columns, starts, lengths):
+def _lengths_side_by_side(X, scale, unit, columns, starts, records, image, squares, lengths):
     """As `lengths_dense`, for rows with few zeros: each operation is one on some rows at once, even
     where fewer are left. What is missing to a multiple of four columns is zeros, which change no
     bit.
     """
-    width = columns.shape[0]
-    records = np.zeros((width + 3, _SIDE_BY_SIDE))
-    image = np.empty(_SIDE_BY_SIDE)
-    squares = np.empty(_SIDE_BY_SIDE)
+    width, last = columns.shape[0], X.shape[1]
     for start in range(0, X.shape[0], _SIDE_BY_SIDE):
         count = min(_SIDE_BY_SIDE, X.shape[0] - start)
         for r in range(count):
-            _record(X, start + r, scale[start + r], unit, records[:width, r])
-        squares[:] = 0.0
+            factor = scale[start + r]
+            for j in range(last):
+                records[j, r] = factor * X[start + r, j] if factor != 0.0 else 0.0
+            records[last, r] = factor * unit
+        for r in range(_SIDE_BY_SIDE):
+            squares[r] = 0.0
         for j in range(width):
-            column = columns[j]
-            image[:] = 0.0
+            for r in range(_SIDE_BY_SIDE):
+                image[r] = 0.0
             for k in range(starts[j], width, 4):
-                a, b, c, d = column[k], column[k + 1], column[k + 2], column[k + 3]
-                one, two, three, four = records[k], records[k + 1], records[k + 2], records[k + 3]
+                a, b, c, d = columns[j, k], columns[j, k + 1], columns[j, k + 2], columns[j, k + 3]
                 for r in range(_SIDE_BY_SIDE):
-                    half = (image[r] + a * one[r]) + b * two[r]
-                    image[r] = (half + c * three[r]) + d * four[r]
+                    half = (image[r] + a * records[k, r]) + b * records[k + 1, r]
+                    image[r] = (half + c * records[k + 2, r]) + d * records[k + 3, r]
             for r in range(_SIDE_BY_SIDE):
                 squares[r] += image[r] * image[r]
         for r in range(count):
@@ -182,14 +188,16 @@ def _record(X, i, scale, unit, record):
     record[last] = scale * unit
 
 
-@compiled(**_OPTIONS)
-def rounded_records_dense(X, scale, unit, steps, records):
+def rounded_records_dense(
+    X: Matrix, scale: Vector, unit: float, steps: float, records: Matrix
+) -> None:
     """Write the records in units of 1 / ``steps``, rounded to whole ones."""
-    for i in range(X.shape[0]):
-        record = records[i]
-        _record(X, i, scale[i], unit, record)
-        for j in range(record.shape[0]):
-            record[j] = np.rint(record[j] * steps)
+    with np.errstate(invalid="ignore", over="ignore"):  # of rows that count as zero
+        np.multiply(X, scale[:, None], out=records[:, :-1])
+    np.multiply(scale, unit, out=records[:, -1])
+    records[scale == 0.0] = 0.0
+    records *= steps
+    np.rint(records, out=records)
 
 
 @compiled(**_OPTIONS)

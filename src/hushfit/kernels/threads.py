@@ -95,7 +95,10 @@ def _bounded_map(function: Callable[[In], Out], items: Iterator[In]) -> Iterator
     """
     pool, waiting = _pool(os.getpid()), deque[Future[Out]]()
     for item in items:
-        waiting.append(pool.submit(function, item))
+        try:
+            waiting.append(pool.submit(function, item))
+        except RuntimeError:  # threads have stacks, for which there is no memory
+            raise MemoryError("no thread could be started") from None
         if len(waiting) > 4 * thread_count():
             yield waiting.popleft().result()
     while waiting:

@@ -11,6 +11,7 @@ paid_receipt         The payment as a model file states it, and a function that 
 Model                A fitted estimator with schema, guarantee, receipt and provenance
 PaidReceipt          The ledger entry that paid for a model
 Provenance           How and when a model was fitted
+restore_names        Give an estimator of a file the names of its columns
 NETWORK_FORMAT       Marks the file of a network
 is_network           Whether a file is that of a network
 PipelineModel        A fitted pipeline, or a fitted selector, with its provenance
@@ -23,25 +24,47 @@ save_ranker          Write a ranking model to a file
 model_problems       Differences between a model file and the ledger that paid for it
 """
 
-from hushfit._write import write_whole
-from hushfit.models._file import (
-    model_json,
-    parse_model,
-    read_model,
-)
-from hushfit.models._fit_tables import fit_rows, paid_receipt
-from hushfit.models._model import Model, PaidReceipt, Provenance
-from hushfit.models._network_file import NETWORK_FORMAT, is_network
-from hushfit.models._pipeline_file import PipelineModel
-from hushfit.models._ranker_file import (
-    RankingModel,
-    is_ranker,
-    load_ranker,
-    ranker_json,
-    save_ranker,
-)
-from hushfit.models._save import is_pipeline, load_model, save_model
-from hushfit.models._verify import model_problems
+from typing import TYPE_CHECKING
+
+from hushfit._on_demand import on_demand
+
+if TYPE_CHECKING:
+    from hushfit._write import write_whole
+    from hushfit.models._file import model_json, parse_model, read_model
+    from hushfit.models._fit_tables import fit_rows, paid_receipt
+    from hushfit.models._model import Model, PaidReceipt, Provenance, restore_names
+    from hushfit.models._network_file import NETWORK_FORMAT, is_network
+    from hushfit.models._pipeline_file import PipelineModel
+    from hushfit.models._ranker_file import (
+        RankingModel,
+        is_ranker,
+        load_ranker,
+        ranker_json,
+        save_ranker,
+    )
+    from hushfit.models._save import is_pipeline, load_model, save_model
+    from hushfit.models._verify import model_problems
+else:
+    __getattr__ = on_demand(
+        __name__,
+        {
+            "hushfit._write": ("write_whole",),
+            "hushfit.models._file": ("model_json", "parse_model", "read_model"),
+            "hushfit.models._fit_tables": ("fit_rows", "paid_receipt"),
+            "hushfit.models._model": ("Model", "PaidReceipt", "Provenance", "restore_names"),
+            "hushfit.models._network_file": ("NETWORK_FORMAT", "is_network"),
+            "hushfit.models._pipeline_file": ("PipelineModel",),
+            "hushfit.models._ranker_file": (
+                "RankingModel",
+                "is_ranker",
+                "load_ranker",
+                "ranker_json",
+                "save_ranker",
+            ),
+            "hushfit.models._save": ("is_pipeline", "load_model", "save_model"),
+            "hushfit.models._verify": ("model_problems",),
+        },
+    )
 
 __all__ = [
     "NETWORK_FORMAT",
@@ -62,6 +85,7 @@ __all__ = [
     "parse_model",
     "ranker_json",
     "read_model",
+    "restore_names",
     "save_model",
     "save_ranker",
     "write_whole",

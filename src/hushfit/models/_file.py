@@ -24,6 +24,7 @@ from hushfit.estimators import (
     PrivateLogisticRegression,
     PrivatePoissonRegressor,
     PrivateRidge,
+    feature_ranges,
 )
 from hushfit.features import AdditiveMap, FeatureMap, KnotMasses, RowProfile, stored_map
 from hushfit.models._inference_file import (
@@ -32,7 +33,7 @@ from hushfit.models._inference_file import (
     restore_inference,
     stored_design,
 )
-from hushfit.models._model import Model, PaidReceipt, Provenance
+from hushfit.models._model import Model, PaidReceipt, Provenance, restore_names
 from hushfit.privacy import Budget, Guarantee, Relation
 from hushfit.unit import WEIGHTINGS
 
@@ -345,8 +346,8 @@ def model_from(contents: dict[str, Any]) -> Model:
         raise InvalidArgument(
             "the features, coefficients and schema of the model file do not belong together."
         )
-    if schema is None and features != [f"x{j}" for j in range(len(features))]:
-        estimator.feature_names_in_ = np.array(features, dtype=object)
+    if schema is None:
+        restore_names(estimator, features)
     return Model(
         estimator,
         schema,
@@ -488,7 +489,7 @@ def _settings(settings: dict[str, Any]) -> dict[str, Any]:
 
 def bounds_described(fitted: Any) -> Any:
     """The ranges of the columns as plain values: the two ends, of two columns."""
-    return _plain(FeatureBounds.stored(fitted.feature_bounds, int(fitted.n_features_in_)))
+    return _plain(FeatureBounds.stored(feature_ranges(fitted), int(fitted.n_features_in_)))
 
 
 def bounds_read(described: Any) -> Any:

@@ -10,7 +10,7 @@ from hushfit._typing import Matrix
 from hushfit.data.design import Design, MainEffects
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import INTERCEPT, Inference, Parts, middle_of
+from hushfit.estimators import INTERCEPT, Inference, Parts, feature_ranges, middle_of
 
 # Only files of models with intervals have this.
 INFERENCE_FIELD = "inference"
@@ -86,7 +86,7 @@ def restore_inference(
             fitted.privacy_,
             stated["title"],
             fitted.link,
-            middle_of(fitted.feature_bounds, len(names)),
+            middle_of(feature_ranges(fitted), len(names)),
             tuple(weakest),
             float(numbers([[stated["last_step"]]], INFERENCE_FIELD, 1, 1)[0, 0]),
             allowance=float(numbers([[stated.get(_ALLOWANCE, 0.0)]], INFERENCE_FIELD, 1, 1)[0, 0]),

@@ -82,6 +82,12 @@ class Provenance:
         return cls(command, datetime.now(UTC).isoformat(timespec="seconds"), versions, schema_hash)
 
 
+def restore_names(estimator: Any, features: list[str]) -> None:
+    """Give an estimator that was read from a file the names of its columns, if they had any."""
+    if features != [f"x{j}" for j in range(len(features))]:
+        estimator.feature_names_in_ = np.array(features, dtype=object)
+
+
 @dataclass(frozen=True, eq=False)
 class Model:
     """A fitted estimator with schema, guarantee, receipt and provenance.

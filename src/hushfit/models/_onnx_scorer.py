@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import ChainedMaps, LayerMap, PrivateRanker, QuadraticMap
+from hushfit.estimators import ChainedMaps, LayerMap, PrivateRanker, QuadraticMap, feature_ranges
 
 _ACTIVATIONS = {"relu": "Relu", "tanh": "Tanh", "cosine": "Cos"}
 
@@ -68,7 +68,7 @@ def scorer_nodes(fitted: PrivateRanker) -> tuple[list[Any], dict[str, Any]]:
     """
     graph, width = _Graph(), int(fitted.n_features_in_)
     if fitted.feature_bounds is not None:
-        bounds = FeatureBounds.parse(fitted.feature_bounds, width)
+        bounds = FeatureBounds.parse(feature_ranges(fitted), width)
         graph.then("Max", bounds.low[None])
         graph.then("Min", bounds.high[None])
         graph.then("Sub", bounds.low[None])

@@ -13,7 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from hushfit.data import FeatureBounds
 from hushfit.data.schema import OrdinalTarget
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import PredictionRanges, PrivatePoissonRegressor
+from hushfit.estimators import PredictionRanges, PrivatePoissonRegressor, feature_ranges
 from hushfit.features import AdditiveMap
 from hushfit.models._model import Model
 from hushfit.models._onnx_scorer import scorer_nodes
@@ -146,7 +146,7 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
     nodes, record = [helper.make_node("Constant", [], ["axis"], value_ints=[1])], "X"
     constants: dict[str, Any] = {"unit": [[float(bool(fitted.fit_intercept))]], "tiny": [[1e-30]]}
     if fitted.feature_bounds is not None:
-        bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
+        bounds = FeatureBounds.parse(feature_ranges(fitted), int(fitted.n_features_in_))
         constants |= {
             "low": bounds.low[None],
             "high": bounds.high[None],
@@ -188,7 +188,7 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
 
 def _bounded_margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
     """The margin of a record that keeps its length: clipped columns and a product."""
-    bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
+    bounds = FeatureBounds.parse(feature_ranges(fitted), int(fitted.n_features_in_))
     constants = {
         "low": bounds.low[None],
         "high": bounds.high[None],

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hushfit.data import FeatureBounds
-from hushfit.estimators import features_of, split_groups
+from hushfit.estimators import features_of, ranges_by_place, split_groups
 from hushfit.features import shortened
 from hushfit.preprocessing._rows import (
     IndicatorNames,
@@ -28,7 +28,7 @@ class BoundedScaler(IndicatorNames, TransformerMixin, BaseEstimator):
 
     Parameters
     ----------
-    bounds : (low, high), or one pair per column
+    bounds : (low, high), one pair per column, or a mapping of names of columns to pairs
         Known without reading the rows. A sparse matrix needs ranges that start at 0.
     missing : {"middle", "indicator", "keep"} or list of columns, default="middle"
         What becomes of a missing value: it becomes 0.5. A list of columns, by name or number, gives
@@ -80,7 +80,8 @@ class BoundedScaler(IndicatorNames, TransformerMixin, BaseEstimator):
         X, ids = split_groups(X, groups)
         self._id_column = None if ids is None else ids.column
         X = read_rows(self, X, reset=True)
-        bounds = FeatureBounds.parse(self.bounds, X.shape[1])
+        names = getattr(self, "feature_names_in_", None)
+        bounds = FeatureBounds.parse(ranges_by_place(self.bounds, names, "bounds"), X.shape[1])
         self.low_, self.high_ = bounds.low, bounds.high
         self._flagged = flagged_columns(self, self.missing)
         self.row_norm_ = certified_norm(X.shape[1] + len(self._flagged), self.max_row_norm)

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from hushfit._typing import Vector
 from hushfit.data import Coins, DataSource, PublicRows, proved_scalings, scaling_of
-from hushfit.errors import InvalidArgument, UndeclaredRelease
+from hushfit.errors import InvalidArgument, OutOfMemory, UndeclaredRelease
 from hushfit.privacy import Filter, Relation, Sampler, labels_only, refuse_other_unit
 from hushfit.release.door import Released
 from hushfit.release.mechanism import Entropy
@@ -168,9 +168,15 @@ class Curator:
             raise UndeclaredRelease(
                 _refusal(f"is for {scaling.value}, which this query has no proof for")
             )
-        return self._parts[name].sampling.answer(
-            query, self.__source, self._multipliers[name], self._entropy
-        )
+        multiplier, sampling = self._multipliers[name], self._parts[name].sampling
+        try:
+            return sampling.answer(query, self.__source, multiplier, self._entropy)
+        except MemoryError:  # its text may have a number of rows, which persons keep private
+            raise OutOfMemory(
+                "Memory ran out while an answer was computed, which was not released. What was "
+                "paid for is spent. Allow the process more memory, or set HUSHFIT_THREADS=1, and "
+                "fit again, which pays again."
+            ) from None
 
     def __repr__(self) -> str:
         return f"Curator(relation={self.relation.value!r}, left={self._left})"

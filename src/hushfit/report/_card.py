@@ -13,13 +13,14 @@ from hushfit.models import Model, RankingModel
 from hushfit.privacy import Guarantee
 from hushfit.report._evaluate import AnyEvaluation
 from hushfit.report._evaluator_points import Evidence, evaluator_points
+from hushfit.report._network_page import training_facts
 from hushfit.report._report_page import kind_in_words, lead, target_name
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 _LOAD = """```python
 from hushfit{package} import {load}
 
-model = {load}("{file}")
+model = {load}({file})
 {use}
 print(model.guarantee)
 ```"""
@@ -36,7 +37,7 @@ class _Subject:
         As model hubs call it.
     metric : str, default=""
         The most important score, with its value.
-    scores : str, default=""
+    scores, training : str, default=""
     """
 
     title: str
@@ -46,6 +47,7 @@ class _Subject:
     task: str
     metric: str = ""
     scores: str = ""
+    training: str = ""
 
 
 def model_card(
@@ -75,7 +77,7 @@ def model_card(
     subject = _Subject(
         f"{kind_in_words(model)} of {target_name(model)}",
         lead(model),
-        _use("", "load_model", "model.json", _predict(model)),
+        _use("", "load_model", '"model.json"', _predict(model)),
         _columns(model),
         _task(model),
         *_scores(evaluation),
@@ -107,13 +109,18 @@ def network_card(
     str
         Markdown.
     """
+    perceptron = "hidden" in vars(model.estimator)  # of other networks a file has no architecture
+    bare = not hasattr(model.estimator, "predict")  # of `fit_private`: its targets have no names
+    use = _predict(model) if not bare else "model.estimator.module  # a torch.nn.Module"
+    file = '"model.safetensors"' + ("" if perceptron else ", module")
     subject = _Subject(
         f"Network for {target_name(model)}",
-        lead(model),
-        _use(".torch", "load_network", "model.safetensors", _predict(model)),
-        _columns(model),
-        _task(model),
+        "Outputs of a module of torch." if bare else lead(model),
+        _use(".torch", "load_network", file, use),
+        _columns(model) if perceptron else "Records of the shape that the module takes.",
+        "other" if bare else _task(model),
         *_scores(evaluation),
+        training=_table(["training", "value", "meaning"], training_facts(model)),
     )
     return _card(model, subject, digest, evidence)
 
@@ -144,7 +151,7 @@ def ranking_card(
     subject = _Subject(
         "Ranking model",
         "Orders the documents of a list by their features.",
-        _use("", "load_model", "model.json", "model.estimator.predict(X)  # higher is earlier"),
+        _use("", "load_model", '"model.json"', "model.estimator.predict(X)  # higher is earlier"),
         _table(["column"], [[name] for name in names])
         if names
         else f"{model.estimator.n_features_in_} features of a document.",
@@ -173,6 +180,7 @@ def _card(
         ("How to use it", subject.use),
         ("Privacy guarantee", _text(str(model.guarantee).replace("\n", " "))),
         ("Releases and their noise", _releases(model.guarantee)),
+        ("Training", subject.training),
         ("Scores on held-out data", subject.scores),
         ("For an evaluator (NIST SP 800-226)", _points(model, evidence)),
         ("Columns", subject.columns),

@@ -172,14 +172,17 @@ def _total(model: Model | RankingModel, total: AccountTotal | None) -> Point:
             f"{'one of them' if several else 'the only one'}.",
         )
     why = (
-        "The model was fitted without a ledger, so nothing is known about other releases from "
-        "these rows."
+        "The file of the model names no payment of a ledger, so it does not tell of other releases "
+        "from these rows."
         if model.receipt is None
         else f"Paid from the account {model.receipt.dataset!r} (payment {model.receipt.number}); "
         "the total of the account is in its ledger."
     )
     return Point(
-        key, title, f"{why} Epsilons of several models add up (by composition).", open=True
+        key,
+        title,
+        f"{why} The privacy losses of all releases from the same rows compose.",
+        open=True,
     )
 
 
@@ -204,7 +207,7 @@ def _tuning(model: Model | RankingModel) -> Point:
 
 
 def _penalty(model: Model | RankingModel) -> str:
-    settings = model.estimator.get_params()
+    settings = vars(model.estimator)
     return "".join(
         f", {key} = {settings[key]!r}" for key in ("penalty", "alpha") if key in settings
     )

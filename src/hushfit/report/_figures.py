@@ -14,6 +14,7 @@ from hushfit.forecast import Forecast
 from hushfit.report._class_scores import CalibrationCell
 
 _SHOWN = 25  # rows of a forest plot before "Show all"
+_WIDE_BAND = 0.6  # beliefs after 50 percent, from which on curves are flat there
 _STANDALONE = (
     "<style>text{font:13px "
     "sans-serif;fill:#1c2326}.soft{fill:#5c676c}.grid{stroke:#dfe2e0}.axis{stroke:#5c676c}"
@@ -56,8 +57,7 @@ def odds_figure(
         f'<path class="band" d="{box.path([*upper, *reversed(lower)])}Z"/>',
         f'<path class="curve" d="{box.path(upper)}"/><path class="curve" d="{box.path(lower)}"/>',
         f'<path class="even" d="{box.path([(0, 0), (1, 1)])}"/>',
-        box.dot(0.5, high, f"{high:.0%}", "end", -10),
-        box.dot(0.5, low, f"{low:.0%}", "start", 10),
+        *_belief_dots(box, low, high),
     ]
     description = (
         f"An attacker who believed something about {unit} with probability 50 percent believes it "
@@ -65,6 +65,16 @@ def odds_figure(
         f"after seeing {seen}. The shaded band shows the same for every starting belief."
     )
     return box.svg(f"What {seen} can change in an attacker's belief", description, parts)
+
+
+def _belief_dots(box: "_Square", low: float, high: float) -> tuple[str, str]:
+    """The beliefs after 50 percent: their labels are in the band where it is wide, since the curves
+    are flat there, and beside it where it is narrow.
+    """
+    below, above = f"{low:.0%}", f"{high:.0%}"
+    if high - low > _WIDE_BAND:
+        return box.dot(0.5, high, above, "start", 10, 22), box.dot(0.5, low, below, "end", -10, -12)
+    return box.dot(0.5, high, above, "end", -10), box.dot(0.5, low, below, "start", 10)
 
 
 def calibration_figure(cells: Sequence[CalibrationCell]) -> str:
@@ -410,8 +420,10 @@ class _Square:
         )
         return "".join(lines)
 
-    def dot(self, x: float, y: float, label: str, anchor: str, shift: float) -> str:
-        at = f'x="{self.x(x) + shift:.1f}" y="{self.y(y) + 4:.1f}" text-anchor="{anchor}"'
+    def dot(
+        self, x: float, y: float, label: str, anchor: str, shift: float, drop: float = 4
+    ) -> str:
+        at = f'x="{self.x(x) + shift:.1f}" y="{self.y(y) + drop:.1f}" text-anchor="{anchor}"'
         return (
             f'<circle class="dot" cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="6"/><text '
             f'class="strong" {at}>{label}</text>'

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from hushfit.data import FeatureBounds
-from hushfit.estimators import Inference, Line
+from hushfit.estimators import Inference, Line, feature_ranges
 from hushfit.models import Model
 from hushfit.report._figures import forest_table, interval_row
 
@@ -91,7 +91,7 @@ def _lines(found: Inference) -> list[Line]:
 def _steps(model: Model) -> list[float]:
     """For each column a round number of about a quarter of its public range; 1 for indicators."""
     fitted = model.estimator
-    bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
+    bounds = FeatureBounds.parse(feature_ranges(fitted), int(fitted.n_features_in_))
     return [
         1.0 if (low, high) == (0.0, 1.0) else _round(float(high - low) / 4)
         for low, high in zip(bounds.low, bounds.high, strict=True)

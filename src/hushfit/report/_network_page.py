@@ -64,10 +64,26 @@ def network_page(
     facts = [
         *budget_facts(g),
         ("weights", f"{weights:,}", "all released"),
-        ("steps", f"{model.estimator.n_iter_:,}", "fixed in advance"),
+        *training_facts(model),
     ]
     lead = "Every weight was computed from noisy sums of gradients alone."
     return document("Network", lead, facts, sections, held_out)
+
+
+def training_facts(model: Model) -> list[tuple[str, str, str]]:
+    """Steps, batch, noise and clipping norm, with a remark each; all were fixed in advance."""
+    g, training = model.guarantee, model.estimator.training_
+    unit = g.unit.plural
+    facts = [("steps", f"{model.estimator.n_iter_:,}", "at most" if g.adaptive else "fixed")]
+    if training is not None:  # None of a file of an older version
+        facts.append(("batch", f"{training.batch:,.0f}", f"{unit} on average"))
+    if not g.adaptive:
+        noise = max(release.noise_multiplier for release in g.releases)
+        facts.append(("noise multiplier", f"{noise:.4g}", "times the sensitivity of a step"))
+    if training is not None:
+        how = "gradients are scaled to it" if training.normalised else "longer gradients are cut"
+        facts.append(("clipping norm", f"{training.clip:g}", how))
+    return facts
 
 
 def _layers(module: Any) -> str:

@@ -19,7 +19,7 @@ from hushfit.data.schema import (
     NumericColumn,
     OrdinalTarget,
 )
-from hushfit.estimators import PredictionRanges, PrivatePoissonRegressor
+from hushfit.estimators import PredictionRanges, PrivatePoissonRegressor, feature_ranges
 from hushfit.features import AdditiveMap, KnotMasses, RowProfile, hat_means
 from hushfit.models import Model
 from hushfit.privacy import Guarantee, labels_only, replaces_one
@@ -409,7 +409,7 @@ def _ranges(model: Model) -> dict[int, tuple[str, str, str]]:
                 found[at] = (low, middle, high)
             at += len(column.feature_names)
     elif fitted.feature_bounds is not None:
-        bounds = FeatureBounds.parse(fitted.feature_bounds, int(fitted.n_features_in_))
+        bounds = FeatureBounds.parse(feature_ranges(fitted), int(fitted.n_features_in_))
         for j, (low, high) in enumerate(zip(bounds.low, bounds.high, strict=True)):
             found[j] = (_short(low), _short((low + high) / 2), _short(high))
     else:

@@ -2,7 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,6 +30,7 @@ class ColumnForm:
         Who says so.
     confirmed : bool
     is_target : bool
+    used : bool
     """
 
     name: str
@@ -39,6 +40,27 @@ class ColumnForm:
     source: str = ""
     confirmed: bool = True
     is_target: bool = False
+    used: bool = True
+
+    def entered(self, own: Mapping[str, str]) -> "ColumnForm":
+        """The same column with what was entered in its fields, right or wrong."""
+        texts: dict[str, Any] = {
+            name: own[name]
+            for name in ("low", "high", "format")
+            if own[name] or name in self.settings
+        }
+        if own["labels"] or "categories" in self.settings:
+            texts["categories"] = own["labels"].splitlines()
+        if own["markers"] or "missing_values" in self.settings:
+            texts["missing_values"] = _markers(own["markers"])
+        return replace(
+            self,
+            kind=own["kind"] or self.kind,
+            settings={**self.settings, **texts},
+            source=own["source"],
+            confirmed=bool(own["confirmed"]),
+            used=self.is_target or bool(own["use"]),
+        )
 
     @property
     def has_range(self) -> bool:
@@ -72,11 +94,16 @@ class SchemaForm:
         The target first.
     left_out : list of str
         Columns that the draft left out, and why.
+    person : str
+        The column of ids; empty if there is none.
+    unit_confirmed : bool
     """
 
     file: SchemaFile
     columns: list[ColumnForm]
     left_out: list[str]
+    person: str
+    unit_confirmed: bool
 
     @classmethod
     def read(cls, path: Path) -> "SchemaForm":
@@ -92,7 +119,7 @@ class SchemaForm:
             for name, settings, own in listed
         ]
         left_out = [line for line in top if line.startswith(_LEFT_OUT)]
-        return cls(file, columns, left_out)
+        return cls(file, columns, left_out, file.schema.person or "", UNIT not in file.unconfirmed)
 
     @property
     def schema(self) -> Schema:
@@ -104,17 +131,12 @@ class SchemaForm:
         """How many columns wait for confirmation."""
         return sum(not column.confirmed for column in self.columns)
 
-    @property
-    def unit_confirmed(self) -> bool:
-        """Whether the unit of privacy is confirmed."""
-        return UNIT not in self.file.unconfirmed
-
     def changed(self, fields: Mapping[str, Any]) -> str:
         """The schema as TOML, with what a form says in place of what it had."""
         described, comments = self.schema.to_dict(), {"": "\n".join([_HEAD, "", *self.left_out])}
         unconfirmed = []
         for place, column in enumerate(self.columns):
-            own = {name: str(fields.get(f"c{place}.{name}", "")) for name in _FIELDS}
+            own = _own(fields, place)
             if not column.is_target and not own["use"]:
                 del described["columns"][column.name]
                 continue
@@ -136,10 +158,24 @@ class SchemaForm:
         parse_schema(text)  # what is written can be read
         return text
 
+    def entered(self, fields: Mapping[str, Any]) -> "SchemaForm":
+        """The form as somebody filled it in, to correct it."""
+        return replace(
+            self,
+            columns=[column.entered(_own(fields, at)) for at, column in enumerate(self.columns)],
+            person=str(fields.get("person", "")),
+            unit_confirmed=bool(fields.get("unit_confirmed")),
+        )
+
 
 _FIELDS: Final = (
     *("kind", "low", "high", "labels", "markers", "format", "source", "confirmed", "use"),
 )
+
+
+def _own(fields: Mapping[str, Any], place: int) -> dict[str, str]:
+    """What was entered for one column."""
+    return {name: str(fields.get(f"c{place}.{name}", "")) for name in _FIELDS}
 
 
 def _column(

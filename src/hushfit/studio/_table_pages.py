@@ -48,15 +48,23 @@ class TablePages:
         name = studio.table(request)
         path = None if name is None else studio.schema_path(name)
         form = SchemaForm.read(path) if path is not None and path.is_file() else None
+        return self._page(request, name, form)
+
+    def _page(
+        self, request: Request, name: str | None, form: SchemaForm | None, refused: str = ""
+    ) -> Response:
+        studio = self._studio
         return studio.page(
             request,
             "table.html",
+            status=400 if refused else 200,
+            refused=refused,
             table=name,
             tables=list(studio.settings.files()),
             columns=[] if name is None or form else self._columns(name),
             kinds=_KINDS,
             form=form,
-            schema_name="" if path is None else path.name,
+            schema_name="" if name is None else studio.schema_path(name).name,
             saved="saved" in request.query_params,
             most=studio.settings.max_upload,
         )
@@ -92,13 +100,18 @@ class TablePages:
         return RedirectResponse(studio.to("table", table=table), 303)
 
     async def save(self, request: Request) -> Response:
-        """Save the schema as its form states it."""
+        """Save the schema as its form states it; what cannot be saved is shown again."""
         fields = await form_of(request)
         studio = self._studio
         table = studio.settings.file(str(fields.get("table", ""))).name
         path = studio.schema_path(table)
         form = await run_in_threadpool(SchemaForm.read, path)
-        write_whole(path, form.changed(fields))
+        try:
+            text = form.changed(fields)
+        except InvalidArgument as error:
+            entered = form.entered(fields)
+            return await run_in_threadpool(self._page, request, table, entered, str(error))
+        write_whole(path, text)
         return RedirectResponse(studio.to("table", table=table, saved="1"), 303)
 
     def plan(self, request: Request) -> Response:

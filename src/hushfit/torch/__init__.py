@@ -13,6 +13,7 @@ multilayer_perceptron    Linear layers with an activation between them
 Callback                 A function that is called after each step
 NetworkFit               Result of a fit of a network
 Progress                 What a callback sees
+Training                 How a network was fitted: its batches and its clipping norm
 fit_network              Fit one network, after its arguments have been checked
 quote_of                 Cost and noise of a fit of a network, from public numbers alone
 fit_private              Fit a module to a dataset with a differential-privacy guarantee
@@ -48,7 +49,7 @@ from hushfit.torch._estimators import (
     PrivateNeuralClassifier,
     multilayer_perceptron,
 )
-from hushfit.torch._fit import Callback, NetworkFit, Progress, fit_network, quote_of
+from hushfit.torch._fit import Callback, NetworkFit, Progress, Training, fit_network, quote_of
 from hushfit.torch._fit_private import fit_private
 from hushfit.torch._frozen_module import FrozenModule
 from hushfit.torch._gate import NetworkGate, NetworkGatedStep, NetworkLossDrop, NetworkSearch
@@ -88,6 +89,7 @@ __all__ = [
     "PrivateNeuralClassifier",
     "Progress",
     "RecordShape",
+    "Training",
     "WrittenOut",
     "engine_for",
     "export_onnx",

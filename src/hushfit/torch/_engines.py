@@ -20,8 +20,10 @@ from hushfit.torch._module_loss import ModuleLoss
 from hushfit.torch._parts import Lookup, Outer, Part, Whole
 from hushfit.torch._pooling import compiled_pooling
 
-# Examples whose gradients `vmap` writes out at once.
+# Examples whose gradients `vmap` writes out at once, at most.
 VMAP_ROWS = 32
+# Numbers of per-example gradients that are in memory at once, if few enough examples make do.
+WRITTEN_AT_ONCE = 2**27
 # Examples whose patches a convolution writes out at once: few enough for the cache.
 PATCHED_ROWS = 32
 # Numbers of float32 in 64 bytes, the lines in which processors read memory.
@@ -266,6 +268,15 @@ class BookKeeping:
         return BookKeeping(model, self.guarded)
 
 
+def numbers_kept(model: ModuleLoss, x: Tensor, y: Tensor) -> int:
+    """Numbers that the gradients of one example take up, as the fastest engine stores them."""
+    try:
+        [(_, parts)] = BookKeeping(model.copied(), guarded=True).parts(x, y)
+    except Exception:  # told where engines are chosen
+        return model.size
+    return sum(values.numel() for part in parts for values in part.tensors()) // len(x)
+
+
 @dataclass(frozen=True, eq=False)
 class WrittenOut:
     """Gradients of some examples at a time, by `torch.func.vmap`: for any module, and slower.
@@ -273,12 +284,14 @@ class WrittenOut:
     Parameters
     ----------
     model : ModuleLoss
-    rows : int, default=VMAP_ROWS
-        Examples at a time.
     """
 
     model: ModuleLoss
-    rows: int = VMAP_ROWS
+
+    @property
+    def rows(self) -> int:
+        """Examples at a time: a power of two, fewer for a large module."""
+        return min(VMAP_ROWS, 1 << max(0, (WRITTEN_AT_ONCE // self.model.size).bit_length() - 1))
 
     def parts(self, x: Tensor, y: Tensor) -> Iterator[tuple[slice, list[Part]]]:
         weights = {name: one.detach() for name, one in self.model.trained.items()}
@@ -302,4 +315,4 @@ class WrittenOut:
             yield place, [Whole(name, values.detach()) for name, values in found.items()]
 
     def on(self, model: ModuleLoss) -> "WrittenOut":
-        return WrittenOut(model, self.rows)
+        return WrittenOut(model)

@@ -23,6 +23,7 @@ from hushfit.estimators import (
     PredictionRanges,
     TargetScale,
     encode_labels,
+    feature_ranges,
     features_of,
     no_cell_quoted,
     persons_in,
@@ -30,14 +31,21 @@ from hushfit.estimators import (
     refuse_extras,
     split_groups,
     with_missing_targets,
+    with_unknown_labels,
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
 from hushfit.release import Quote, Randomness, Terms
-from hushfit.torch._engines import VMAP_ROWS
-from hushfit.torch._fit import LEFT_OUT, ROW_INDEPENDENCE, NetworkFit, fit_network, quote_of
-from hushfit.torch._network import PHYSICAL_BATCH, Network
+from hushfit.torch._fit import (
+    LEFT_OUT,
+    ROW_INDEPENDENCE,
+    NetworkFit,
+    Training,
+    fit_network,
+    quote_of,
+)
+from hushfit.torch._network import Network
 from hushfit.torch._rows import ArrayRecords, NetworkRows
-from hushfit.torch._validation import RecordShape
+from hushfit.torch._validation import RecordShape, one_tensor
 from hushfit.torch.solvers import network_solver_from
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -149,10 +157,16 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
         self, record: RecordShape, outputs: int, loss: Any, n_units: int, unit: PrivacyUnit
     ) -> Network:
         module = self._module(record.input, outputs)
-        batch = self.physical_batch
-        if batch is None:
-            batch = min(PHYSICAL_BATCH, VMAP_ROWS * -(-n_units // VMAP_ROWS))
-        return Network.of(module, loss, record, n_units, self.adjacency, unit, batch, self.device)
+        return Network.of(
+            module,
+            loss,
+            record,
+            n_units,
+            self.adjacency,
+            unit,
+            self.physical_batch,
+            self.device,
+        )
 
     def _quoted(self, record: RecordShape, outputs: int, loss: Any, n: int, person: bool) -> Quote:
         budget = Budget(self.epsilon, self.delta)
@@ -163,6 +177,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
     def _accept(self, fit: NetworkFit) -> None:
         self.module_: nn.Module = fit.module
         self.n_iter_ = fit.steps
+        self.training_: Training | None = fit.training
         self.privacy_: Guarantee = fit.guarantee
         self.receipt_: Receipt | None = fit.receipt
 
@@ -235,15 +250,19 @@ class _PrivateNetworkClassifier(ClassifierMixin, _PrivateNetwork):
         refuse_extras(unsupported)
         Budget(self.epsilon, self.delta)
         X, ids = split_groups(X, groups, y)
-        X, y = self._validated(X, y=y)
         if self.classes is None:
+            X, y = self._validated(X, y=y)
             check_classification_targets(y)
-        classes = public_classes(self.classes, y)
+            classes = public_classes(None, y)
+            labels = encode_labels(y, classes)
+        else:
+            classes = public_classes(self.classes, y)
+            y = y.detach().cpu().numpy() if isinstance(y, Tensor) else y
+            X, labels = with_unknown_labels(y, classes, partial(self._validated, X))
         record = RecordShape(X.shape[1:], classes=len(classes))
-        labels = encode_labels(y, classes)
         if len(classes) == 2:  # from -1 and +1
             labels = (labels + 1) / 2
-        fit = self._fitted(X, labels.astype(np.int64), record, len(classes), _cross_entropy, ids)
+        fit = self._fitted(X, labels, record, len(classes), _cross_entropy, ids)
         self.classes_ = classes
         self._accept(fit)
         return self
@@ -358,7 +377,8 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
         Adjacency relation: neighbouring tables have one record exchanged for another, or for
         nothing; with ``groups``, all records of one person.
     classes : sequence, optional
-        Public label set. None reads it from ``y`` and warns.
+        Public label set. A record whose label is missing or not in it contributes nothing. None
+        reads the set from ``y`` and warns.
     solver : str or solver, default="auto"
         ``"auto"``, ``"dp-sgd"``, ``"dp-adam"``, or an object of `hushfit.torch.solvers`.
     input_range : (low, high), optional
@@ -390,6 +410,8 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
     classes_ : array
     n_iter_ : int
         Number of steps, fixed in advance.
+    training_ : Training
+        Average size of a batch, and clipping norm.
     privacy_ : Guarantee
         The guarantee. Print it.
     receipt_ : Receipt or None
@@ -483,12 +505,7 @@ def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
             "charged. Give records of another shape, or change the module, whose forward pass must "
             "not need gradients."
         ) from None
-    if not isinstance(outputs, Tensor):
-        raise InvalidArgument(
-            f"{type(module).__name__} has several outputs ({type(outputs).__name__}). Wrap it in a "
-            "module that returns one tensor."
-        )
-    return tuple(outputs.shape[1:])
+    return tuple(one_tensor(module, outputs).shape[1:])
 
 
 class _MLPSettings(_PrivateNetwork):
@@ -500,7 +517,7 @@ class _MLPSettings(_PrivateNetwork):
     def _scaled(self, X: AnyArray) -> AnyArray:
         if self.feature_bounds is None:
             return X
-        return 2 * FeatureBounds.parse(self.feature_bounds, X.shape[1]).apply(X) - 1
+        return 2 * FeatureBounds.parse(feature_ranges(self), X.shape[1]).apply(X) - 1
 
     def _public(self) -> list[str]:
         given = "the range of every column, given by the caller"

@@ -28,8 +28,8 @@ from hushfit.torch._rows import NetworkRows
 from hushfit.torch.solvers import NetworkSolver, State, network_solver_from, run_network
 
 LEFT_OUT = (
-    "A record with a missing or infinite value, or on which the module or its loss fails, "
-    "contributes nothing."
+    "A record with a missing or infinite value or an unknown label, or on which the module or its "
+    "loss fails, contributes nothing."
 )
 ROW_INDEPENDENCE = (
     "What is computed of an example is assumed not to depend on other examples, bit for bit, and "
@@ -64,6 +64,30 @@ class Progress:
 Callback: TypeAlias = Callable[[Progress], None]
 
 
+@dataclass(frozen=True)
+class Training:
+    """How a network was fitted. All of it was chosen before a record was read.
+
+    Parameters
+    ----------
+    batch : float
+        Records in an average batch; persons, if they are the unit of privacy.
+    clip : float
+        Clipping norm of a gradient; the first one, if it changed during the run.
+    normalised : bool
+        Whether gradients were scaled to the clipping norm instead of being clipped.
+    """
+
+    batch: float
+    clip: float
+    normalised: bool
+
+    @classmethod
+    def by(cls, solver: NetworkSolver, network: Network) -> "Training":
+        """The training of a network by a solver."""
+        return cls(solver.rate * network.n_units, float(solver.clip), solver.normalise)
+
+
 @dataclass(frozen=True, eq=False)
 class NetworkFit:
     """Result of a fit of a network; all of it is public.
@@ -77,6 +101,10 @@ class NetworkFit:
     guarantee : Guarantee
     receipt : Receipt or None
         The payment; None without a ledger.
+    solver : str or solver
+        As it was given.
+    training : Training or None
+        None of a file of an older version.
     """
 
     module: nn.Module
@@ -84,11 +112,30 @@ class NetworkFit:
     steps: int
     guarantee: Guarantee
     receipt: Receipt | None
+    solver: Any
+    training: Training | None
+
+    # The names that estimators have for the same.
+
+    @property
+    def module_(self) -> nn.Module:
+        """The fitted module."""
+        return self.module
+
+    @property
+    def n_iter_(self) -> int:
+        """Number of steps."""
+        return self.steps
 
     @property
     def privacy_(self) -> Guarantee:
-        """The guarantee, under the name that estimators have for it."""
+        """The guarantee."""
         return self.guarantee
+
+    @property
+    def training_(self) -> Training | None:
+        """How it was fitted."""
+        return self.training
 
 
 def checked_callbacks(callbacks: Any) -> tuple[Callback, ...]:
@@ -115,6 +162,7 @@ def fit_network(
     """Fit one network. Everything that can be refused is refused before the ledger is charged."""
     seen = checked_callbacks(callbacks)
     chosen = network_solver_from(solver, terms.budget, network)
+    training = Training.by(chosen, network)
     quote = quote_of(chosen, network, terms.budget)
     terms = replace(terms, randomness=_ahead(terms.randomness))
     path = checkpoint_path(checkpoint)
@@ -130,7 +178,8 @@ def fit_network(
             watcher = _Watcher(network, chosen, seen, watch, path, stored)
             weights = run_network(chosen, network, contract.curator, start, watcher.after)
     module = network.module_at(weights)
-    return NetworkFit(module, weights, chosen.steps, contract.guarantee, contract.receipt)
+    paid = contract.guarantee, contract.receipt
+    return NetworkFit(module, weights, chosen.steps, *paid, solver, training)
 
 
 def quote_of(solver: NetworkSolver, network: Network, budget: Budget) -> Quote:

@@ -9,15 +9,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset, IterableDataset, TensorDataset
 
-from hushfit._typing import AnyArray
 from hushfit.data import persons_of
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
 from hushfit.torch._fit import LEFT_OUT, ROW_INDEPENDENCE, NetworkFit, fit_network
-from hushfit.torch._network import PHYSICAL_BATCH, Network
+from hushfit.torch._network import Network
 from hushfit.torch._rows import ArrayRecords, DatasetRecords, NetworkRows, Records
-from hushfit.torch._validation import RecordShape
+from hushfit.torch._validation import RecordShape, one_tensor
 from hushfit.unit import PrivacyUnit
 
 NOT_READ = "A record that cannot be read, or has another shape, contributes nothing."
@@ -38,7 +37,7 @@ def fit_private(
     callbacks: Any = None,
     checkpoint: str | PathLike[str] | None = None,
     device: str | torch.device = "cpu",
-    physical_batch: int = PHYSICAL_BATCH,
+    physical_batch: int | None = None,
     ledger: Any = None,
     random_state: Any = None,
     verbose: int = 0,
@@ -65,7 +64,8 @@ def fit_private(
     rows_per_person : int, optional
         How many records of a person are used, the first ones; 1000 if not given.
     classes : int, optional
-        Number of classes, where targets are whole numbers; the number of outputs if not given.
+        Number of classes, where targets are whole numbers; the number of outputs if not given. A
+        record with another label contributes nothing.
     callbacks, checkpoint, device, physical_batch, ledger, random_state, verbose
         As for `PrivateNeuralClassifier`.
 
@@ -91,8 +91,8 @@ def fit_private(
     shape = RecordShape(
         tuple(x.shape), not x.is_floating_point(), tuple(y.shape), _classes(classes, module, x, y)
     )
-    if isinstance(records, ArrayRecords):
-        _check_labels(records.y, shape.classes, loss)
+    if isinstance(records, ArrayRecords) and shape.classes is not None:
+        records = _labelled(records, shape.classes, loss)
     persons = None
     if groups is not None:
         if len(groups) != len(records):
@@ -167,21 +167,15 @@ def _array(values: Any) -> Any:
     return np.ascontiguousarray(found)
 
 
-def _check_labels(y: AnyArray, classes: int | None, loss: Any) -> None:
-    """Refuse labels that are no classes, before anything is paid. Records that are read one by one
-    are not looked at here: on a label that the loss does not know they contribute nothing.
+def _labelled(records: ArrayRecords, classes: int, loss: Any) -> ArrayRecords:
+    """The records with a missing label where it is no class: these contribute nothing. Labels are
+    floats in any case, so that one which is missing does not change the keys of the others.
     """
-    if classes is None:
-        return
+    y = records.y
     known = (y >= 0) & (y < classes)
     if isinstance(loss, nn.CrossEntropyLoss | nn.NLLLoss):
         known |= y == loss.ignore_index
-    if not known.all():
-        raise InvalidArgument(
-            f"The targets have a label that is not in 0 to {classes - 1}. Nothing was charged. "
-            "Correct it, give classes if there are more, or give real targets a floating-point "
-            "type."
-        )
+    return ArrayRecords(records.X, np.where(known, y.astype(np.float64), np.nan))
 
 
 def _classes(classes: int | None, module: nn.Module, x: Tensor, y: Tensor) -> int | None:
@@ -202,7 +196,7 @@ def _classes(classes: int | None, module: nn.Module, x: Tensor, y: Tensor) -> in
             f"{type(module).__name__} does not take records of shape {tuple(x.shape)}: {error}. "
             "Nothing was charged."
         ) from None
-    if not isinstance(outputs, Tensor) or outputs.ndim < 2:
+    if one_tensor(module, outputs).ndim < 2:
         raise InvalidArgument(
             "Targets are whole numbers, but the module has no output for each class. Give classes, "
             "or targets of a floating-point type."

@@ -22,10 +22,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
+from hushfit.data import FeatureBounds
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import PredictionRanges
-from hushfit.models import NETWORK_FORMAT, Model, PaidReceipt, Provenance
+from hushfit.estimators import PredictionRanges, feature_ranges
+from hushfit.models import NETWORK_FORMAT, Model, PaidReceipt, Provenance, restore_names
 from hushfit.privacy import Guarantee
 from hushfit.torch._estimators import (
     PrivateMLPClassifier,
@@ -34,9 +35,10 @@ from hushfit.torch._estimators import (
     multilayer_perceptron,
     outputs_of,
 )
-from hushfit.torch._fit import NetworkFit
+from hushfit.torch._fit import NetworkFit, Training
 
-_VERSION = "2"
+_VERSION = "3"
+_READ = ("2", _VERSION)  # version 2 says nothing of the training
 _COMMON = ("epsilon", "delta", "adjacency", "solver")
 _PERCEPTRON = (*_COMMON, "hidden", "activation", "feature_bounds")
 # What a file keeps of an estimator besides its weights and classes.
@@ -44,8 +46,10 @@ _SETTINGS: dict[type, tuple[str, ...]] = {
     PrivateMLPClassifier: _PERCEPTRON,
     PrivateMLPRegressor: (*_PERCEPTRON, "target_bounds"),
     PrivateNeuralClassifier: (*_COMMON, "input_range"),
+    NetworkFit: ("solver",),
 }
 _PERCEPTRONS = (PrivateMLPClassifier, PrivateMLPRegressor)
+_DRAWN = tuple(kind.__name__ for kind in _PERCEPTRONS)  # whose architecture is in their settings
 _FIELDS = (
     *("format", "version", "kind", "settings", "classes", "features", "steps", "schema"),
     *("guarantee", "receipt", "provenance", "hash"),
@@ -89,11 +93,7 @@ def network_bytes(model: Any) -> tuple[bytes, str]:
     """A network as the bytes of its file, and its hash."""
     made = model if isinstance(model, Model) else Model(model, provenance=Provenance.now())
     fitted = made.estimator
-    if isinstance(fitted, NetworkFit):
-        module, steps = fitted.module, fitted.steps
-    elif type(fitted) in _SETTINGS and hasattr(fitted, "module_"):
-        module, steps = fitted.module_, fitted.n_iter_
-    else:
+    if type(fitted) not in _SETTINGS or not hasattr(fitted, "module_"):
         raise InvalidArgument(
             f"{type(fitted).__name__} is not a fitted network. Fit one, then save it."
         )
@@ -104,14 +104,15 @@ def network_bytes(model: Any) -> tuple[bytes, str]:
         "settings": _settings(fitted),
         "classes": [] if isinstance(fitted, NetworkFit) else made.classes,
         "features": made.feature_names if isinstance(fitted, _PERCEPTRONS) else None,
-        "steps": int(steps),
+        "steps": int(fitted.n_iter_),
         "schema": None if made.schema is None else made.schema.to_dict(),
         "guarantee": made.guarantee.to_dict(),
         "receipt": None if made.receipt is None else asdict(made.receipt),
         "provenance": asdict(made.provenance),
     }
     tensors = {
-        name: value.detach().cpu().contiguous() for name, value in module.state_dict().items()
+        name: value.detach().cpu().contiguous()
+        for name, value in fitted.module_.state_dict().items()
     }
     header = {name: json.dumps(value, allow_nan=False) for name, value in fields.items()}
     digest = _digest(header, tensors)
@@ -148,9 +149,11 @@ def load_network(path: str | os.PathLike[str], module: nn.Module | None = None) 
 
 
 def read_network(
-    path: str | os.PathLike[str], module: nn.Module | None = None
+    path: str | os.PathLike[str], module: nn.Module | None = None, *, described: bool = False
 ) -> tuple[Model, str]:
-    """Read a network and the verified hash of its contents."""
+    """Read a network and the verified hash of its contents; without its architecture, if it is only
+    to be described.
+    """
     try:
         with safe_open(os.fspath(path), framework="pt") as file:
             header = dict(file.metadata() or {})
@@ -174,6 +177,8 @@ def read_network(
                 f"{str(stated)[:12]}..., its contents have {found[:12]}.... Get the original, or "
                 "fit again."
             )
+        if described and module is None and fields["kind"] not in _DRAWN:
+            module = _named(tensors)
         return _model(fields, tensors, module), found
     except InvalidArgument:
         raise
@@ -185,20 +190,27 @@ def read_network(
 
 def _settings(fitted: Any) -> dict[str, Any]:
     """The settings of an estimator as JSON values; the range of targets as it was used."""
-    found = {name: _plain(getattr(fitted, name)) for name in _SETTINGS.get(type(fitted), ())}
+    found = {name: _plain(getattr(fitted, name)) for name in _SETTINGS[type(fitted)]}
+    if "feature_bounds" in found:
+        bounds = FeatureBounds.stored(feature_ranges(fitted), int(fitted.n_features_in_))
+        found["feature_bounds"] = _plain(bounds)
+    training = fitted.training_
+    found["training"] = None if training is None else asdict(training)
     if isinstance(fitted, PrivateMLPRegressor):
         found["target_bounds"] = PredictionRanges.of(fitted).target
     return found
 
 
 def _model(fields: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module | None) -> Model:
-    if fields["version"] != _VERSION:
+    if fields["version"] not in _READ:
         raise InvalidArgument(
-            f"the network has version {fields['version']!r}, this hushfit reads {_VERSION}."
+            f"the network has version {fields['version']!r}, this hushfit reads "
+            f"{' and '.join(_READ)}."
         )
-    kinds = {kind.__name__: kind for kind in _SETTINGS}
-    kind = None if fields["kind"] == NetworkFit.__name__ else kinds[fields["kind"]]
+    kind = {kind.__name__: kind for kind in _SETTINGS}[fields["kind"]]
     settings, classes = dict(fields["settings"]), fields["classes"]
+    stored = settings.pop("training", None)
+    training = None if stored is None else Training(**stored)
     if kind in _PERCEPTRONS:
         settings["hidden"] = tuple(settings["hidden"])
         module = multilayer_perceptron(
@@ -211,15 +223,17 @@ def _model(fields: dict[str, Any], tensors: dict[str, Tensor], module: nn.Module
         )
     _fill(module, tensors)
     guarantee, steps = Guarantee.from_dict(fields["guarantee"]), int(fields["steps"])
-    if kind is None:
+    if kind is NetworkFit:
         weights = nn.utils.parameters_to_vector(p for p in module.parameters() if p.requires_grad)
-        values = weights.detach().double().numpy()
-        fitted: Any = NetworkFit(module, values, steps, guarantee, None)
+        values, solver = weights.detach().double().numpy(), settings.get("solver", "not stated")
+        fitted: Any = NetworkFit(module, values, steps, guarantee, None, solver, training)
     else:
         given = {} if kind in _PERCEPTRONS else {"module": module}
         fitted = _estimator(kind, {**given, **settings}, classes, fields["features"])
         fitted.module_, fitted.n_iter_, fitted.privacy_ = module, steps, guarantee
-        fitted.receipt_ = None
+        fitted.training_, fitted.receipt_ = training, None
+        if fields["schema"] is None and fields["features"] is not None:
+            restore_names(fitted, fields["features"])
     return Model(
         fitted,
         None if fields["schema"] is None else Schema.from_dict(fields["schema"]),
@@ -234,6 +248,9 @@ def _estimator(
 ) -> Any:
     """An estimator that predicts as the one that was saved, once it has its module."""
     settings["epsilon"] = float(settings["epsilon"])
+    bounds = settings.get("feature_bounds")
+    if isinstance(bounds, list):  # the two ends, of two columns
+        settings["feature_bounds"] = tuple(bounds)
     if kind is PrivateMLPRegressor:
         fitted = kind(**settings)
         PredictionRanges(tuple(settings["target_bounds"])).restore(fitted)
@@ -243,6 +260,20 @@ def _estimator(
     if features is not None:
         fitted.n_features_in_ = len(features)
     return fitted
+
+
+def _named(tensors: Mapping[str, Tensor]) -> nn.Module:
+    """A module that has the names and shapes of weights, and computes nothing."""
+    whole = nn.Module()
+    for path, values in tensors.items():
+        *parents, own = path.split(".")
+        holder = whole
+        for parent in parents:
+            if parent not in dict(holder.named_children()):
+                holder.add_module(parent, nn.Module())
+            holder = holder.get_submodule(parent)
+        holder.register_parameter(own, nn.Parameter(values, values.is_floating_point()))
+    return whole
 
 
 def _fill(module: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -307,10 +338,8 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
     import onnx
 
     fitted = model.estimator if isinstance(model, Model) else model
-    bare = isinstance(fitted, NetworkFit)
-    module = fitted.module if bare else fitted.module_
-    guarantee = fitted.guarantee if bare else fitted.privacy_
-    about = {"guarantee": guarantee.to_json(), "settings": json.dumps(_settings(fitted))}
+    module: nn.Module = fitted.module_
+    about = {"guarantee": fitted.privacy_.to_json(), "settings": json.dumps(_settings(fitted))}
     if isinstance(model, Model):
         about |= {"classes": repr(model.classes), "features": repr(model.feature_names)}
     outputs_of(module, shape)  # refuses records of another shape

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.parameter import UninitializedParameter
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
@@ -61,6 +62,12 @@ class ModuleLoss:
     loss: PerExample
 
     def __post_init__(self) -> None:
+        if any(isinstance(one, UninitializedParameter) for one in self.module.parameters()):
+            raise InvalidArgument(
+                f"{type(self.module).__name__} has layers whose sizes are not known yet (lazy "
+                "layers). Nothing was charged. Call the module once on public records, or give the "
+                "sizes."
+            )
         # One tensor under two names is listed once; gradients of it would be halved.
         seen: dict[int, str] = {}
         for name, parameter in self.module.named_parameters(remove_duplicate=False):

@@ -12,10 +12,17 @@ from hushfit._arrays import read_only
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, labels_only, no_proof_for_labels
-from hushfit.torch._engines import VMAP_ROWS, Engine
+from hushfit.torch._engines import (
+    VMAP_ROWS,
+    WRITTEN_AT_ONCE,
+    Engine,
+    WrittenOut,
+    numbers_kept,
+)
+from hushfit.torch._groups import GROUP_ROWS
 from hushfit.torch._module_loss import ModuleLoss, per_example
 from hushfit.torch._pooling import pool_first
-from hushfit.torch._validation import RecordShape, engine_for, sums_repeat
+from hushfit.torch._validation import RecordShape, engine_for, random_records, sums_repeat
 from hushfit.unit import ROW, PrivacyUnit
 
 PHYSICAL_BATCH = 256
@@ -61,7 +68,7 @@ class Network:
         n_units: int,
         relation: Relation | str,
         privacy_unit: PrivacyUnit = ROW,
-        physical_batch: int = PHYSICAL_BATCH,
+        physical_batch: int | None = None,
         device: str | torch.device = "cpu",
         precise_sums: bool = False,
     ) -> "Network":
@@ -77,11 +84,12 @@ class Network:
         n_units : int
         relation : Relation or str
         privacy_unit : PrivacyUnit, default=ROW
-        physical_batch : int, default=PHYSICAL_BATCH
+        physical_batch : int, optional
+            256, or fewer for few records or large gradients.
         device : str or torch.device, default="cpu"
         precise_sums : bool, default=False
             Add gradients in float64 only: slower, and with 1.2 % less noise. Modules in float64 and
-            records of persons are always added so.
+            records of persons are always added so, and gradients too large to keep a group of them.
 
         Returns
         -------
@@ -97,18 +105,19 @@ class Network:
             raise no_proof_for_labels(relation)
         if not isinstance(module, nn.Module):
             raise InvalidArgument(f"module={module!r} is not a torch.nn.Module. Give one.")
-        whole = isinstance(physical_batch, int) and not isinstance(physical_batch, bool)
-        if not whole or physical_batch < VMAP_ROWS or physical_batch % VMAP_ROWS:
-            raise InvalidArgument(
-                f"physical_batch={physical_batch!r} is not a multiple of {VMAP_ROWS}. Use 256."
-            )
+        _refuse_batch(physical_batch)
         working = ModuleLoss(_working_copy(module, _device(device)), per_example(loss))
+        numbers = numbers_kept(working, *random_records(working, record, 2))
+        if physical_batch is None:
+            physical_batch = _batch_for(n_units * privacy_unit.rows_per_person, numbers)
         engine = engine_for(working, record, physical_batch)
         template = copy.deepcopy(module)
         precise = (
             precise_sums
             or privacy_unit != ROW
             or working.dtype == torch.float64
+            or GROUP_ROWS * (working.size if type(engine) is WrittenOut else numbers)
+            > WRITTEN_AT_ONCE
             or not sums_repeat(engine, record, physical_batch)
         )
         return cls(
@@ -145,6 +154,20 @@ class Network:
         model = ModuleLoss(copy.deepcopy(self.template or self.model.module), self.model.loss)
         model.load(weights)
         return model.module.cpu()
+
+
+def _refuse_batch(rows: int | None) -> None:
+    whole = isinstance(rows, int) and not isinstance(rows, bool)
+    if rows is not None and (not whole or rows < VMAP_ROWS or rows % VMAP_ROWS):
+        raise InvalidArgument(
+            f"physical_batch={rows!r} is not a multiple of {VMAP_ROWS}. Use 256, or leave it None."
+        )
+
+
+def _batch_for(records: int, numbers: int) -> int:
+    """Examples at once: no more than there are, and few if their gradients are large."""
+    fitting = min(records + VMAP_ROWS - 1, WRITTEN_AT_ONCE // max(numbers, 1))
+    return VMAP_ROWS * min(PHYSICAL_BATCH // VMAP_ROWS, max(1, fitting // VMAP_ROWS))
 
 
 def _working_copy(module: nn.Module, device: torch.device) -> nn.Module:

@@ -18,6 +18,8 @@ from hushfit.kernels.networks import row_squares
 Totals = Mapping[str, Tensor]
 """Sums by the names of their parameters, written in place."""
 
+# Gradients of so many examples are converted to float64 at a time.
+_WIDENED = 8
 # Gradients that are longer, or that have a longer factor, count as not finite.
 LONGEST = 2.0**64
 
@@ -142,7 +144,11 @@ class Whole:
         return _squares(self.values)
 
     def add_to(self, totals: Totals, weights: Tensor) -> None:
-        self._place_in(totals).add_(self._sum(self.values.double(), weights))
+        place = self._place_in(totals)
+        for some, its_weights in zip(
+            self.values.split(_WIDENED), weights.split(_WIDENED), strict=True
+        ):
+            place.add_(self._sum(some.double(), its_weights))
 
     def write_rounded(self, sums: Totals, weights: Tensor) -> None:
         self._place_in(sums).copy_(self._sum(self.values, weights))

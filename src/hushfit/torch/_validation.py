@@ -8,9 +8,10 @@ one example at a time.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -135,10 +136,11 @@ def engine_for(model: ModuleLoss, shape: RecordShape, rows: int) -> Engine:
     with one_thread(), _failures_told(model):
         x, y = random_records(model, shape, rows)
         _check_outputs(model, x, y)
-        try:
-            return _checked_engine(model, x, y)
-        except DependsOnPlace:
-            return _checked_engine(model.row_by_row(), x, y)
+        with _attributes_watched(model):  # after a pass, which may have filled a cache
+            try:
+                return _checked_engine(model, x, y)
+            except DependsOnPlace:
+                return _checked_engine(model.row_by_row(), x, y)
 
 
 def _checked_engine(model: ModuleLoss, x: Tensor, y: Tensor) -> Engine:
@@ -170,11 +172,46 @@ def _check_no_memory(model: ModuleLoss, x: Tensor, y: Tensor) -> None:
         raise InvalidArgument(_keeps_state(model))
 
 
+_OF_ANY_MODULE = frozenset(vars(nn.Module()))
+
+
+@contextmanager
+def _attributes_watched(model: ModuleLoss) -> Iterator[None]:
+    """Refuse a module whose attributes change from one pass to the next, as those that count, or
+    keep what they have seen, do.
+    """
+    before = _attributes(model.module)
+    marks = {where: _mark(value) for where, value in before.items()}
+    yield
+    after = {where: _mark(value) for where, value in _attributes(model.module).items()}
+    for where in sorted({*marks, *after}):
+        if marks.get(where) != after.get(where):
+            raise InvalidArgument(f"The attribute {where!r} changes. {_keeps_state(model)}")
+
+
+def _attributes(module: nn.Module) -> dict[str, Any]:
+    """Attributes of all layers by their names, but for those that every module has."""
+    return {
+        f"{path}.{name}".removeprefix("."): value
+        for path, layer in module.named_modules()
+        for name, value in vars(layer).items()
+        if name not in _OF_ANY_MODULE
+    }
+
+
+def _mark(value: Any) -> object:
+    """What tells whether an attribute was changed, as long as its value is kept."""
+    if isinstance(value, bool | int | float | str):
+        return value
+    changes = value._version if isinstance(value, Tensor) else None
+    return id(value), changes, len(value) if isinstance(value, Sized) else None
+
+
 def _keeps_state(model: ModuleLoss) -> str:
     return (
-        f"A pass through {type(model.module).__name__} changes its state (a buffer, or a "
-        "parameter), and what it keeps of the examples would get no noise. Nothing was charged. "
-        "Remove that state."
+        f"A pass through {type(model.module).__name__} changes its state (a buffer, a parameter, "
+        "or an attribute), and what it keeps of the examples would get no noise. Nothing was "
+        "charged. Remove that state."
     )
 
 
@@ -249,7 +286,7 @@ def _failures_told(model: ModuleLoss) -> Iterator[None]:
         raise InvalidArgument(
             f"{type(model.module).__name__} or its loss failed on random records of the shape of "
             f"yours: {error}. Nothing was charged. Check the shapes of inputs, outputs and "
-            "targets."
+            "targets. A module may not differentiate in its forward pass."
         ) from error
     if not _same(before, _state(model)):
         raise InvalidArgument(_keeps_state(model))
@@ -261,19 +298,24 @@ def _state(model: ModuleLoss) -> list[Tensor]:
 
 def _same(one: list[Tensor], other: list[Tensor]) -> bool:
     return len(one) == len(other) and all(
-        a.shape == b.shape and torch.equal(a.nan_to_num(), b.nan_to_num())
+        torch.equal(a, b) or (a.shape == b.shape and torch.equal(_known(a), _known(b)))
         for a, b in zip(one, other, strict=True)
     )
 
 
+def one_tensor(module: nn.Module, outputs: Any) -> Tensor:
+    """The outputs of a module; refuses several."""
+    if not isinstance(outputs, Tensor):
+        raise InvalidArgument(
+            f"{type(module).__name__} has several outputs ({type(outputs).__name__}). Nothing was "
+            "charged. Wrap it in a module that returns one tensor."
+        )
+    return outputs
+
+
 def _check_outputs(model: ModuleLoss, x: Tensor, y: Tensor) -> None:
     with torch.no_grad():
-        outputs = model.module(x)
-        if not isinstance(outputs, Tensor):
-            raise InvalidArgument(
-                f"{type(model.module).__name__} has several outputs "
-                f"({type(outputs).__name__}). Wrap it in a module that returns one tensor."
-            )
+        outputs = one_tensor(model.module, model.module(x))
         losses = model.loss(outputs, y)
     if not isinstance(losses, Tensor) or losses.shape != (len(x),):
         got = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
@@ -295,14 +337,16 @@ def _detached_losses(model: ModuleLoss, x: Tensor, y: Tensor) -> Tensor:
 
 def _tensors_of(engine: Engine, x: Tensor, y: Tensor) -> list[Tensor]:
     """Everything that an engine computes of each example, in the order of the examples."""
-    columns: list[list[Tensor]] = []
+    columns: list[Tensor] = []
     for place, parts in engine.parts(x, y):
         found = [values for part in parts for values in part.tensors()]
+        if place == slice(0, len(x)):
+            return found
         if place.start == 0:
-            columns = [[] for _ in found]
+            columns = [values.new_empty((len(x), *values.shape[1:])) for values in found]
         for column, values in zip(columns, found, strict=True):
-            column.append(values)
-    return [torch.cat(column) for column in columns]
+            column[place] = values
+    return columns
 
 
 _Compute = Callable[[Tensor, Tensor], list[Tensor]]
@@ -319,7 +363,8 @@ def _check_rows_apart(compute: _Compute, x: Tensor, y: Tensor, what: str) -> Non
         )
     draw = torch.Generator().manual_seed(_SEED + 1)
     order = torch.randperm(rows, generator=draw).to(x.device)
-    if not _same([one[order] for one in expected], compute(x[order], y[order])):
+    found = compute(x[order], y[order])
+    if not all(_same([one[order]], [other]) for one, other in zip(expected, found, strict=True)):
         raise DependsOnPlace(_mixed(what, "its place in the batch"))
     for i in order[:_REPEATED].tolist():
         # One record in every place: values that differ in few places only are found so.
@@ -331,8 +376,11 @@ def _check_rows_apart(compute: _Compute, x: Tensor, y: Tensor, what: str) -> Non
     others = others.to(x.device)
     for exchanged in _exchanged(x, others):
         found = compute(exchanged, y)
-        kept = [one[~others] for one in expected], [one[~others] for one in found]
-        if not _same(*kept):
+        kept = [
+            _same([one[~others]], [other[~others]])
+            for one, other in zip(expected, found, strict=True)
+        ]
+        if not all(kept):
             raise InvalidArgument(_mixed(what, "the other examples of its batch"))
 
 

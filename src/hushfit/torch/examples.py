@@ -145,6 +145,18 @@ class _Counter(nn.Module):
         return x
 
 
+class _Listing(nn.Module):
+    """Keeps what it has seen in a plain list."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(x.detach())
+        return x
+
+
 def _before_linear(layer: Callable[[], nn.Module]) -> Callable[[], nn.Module]:
     return lambda: nn.Sequential(layer(), nn.Linear(COLUMNS, CLASSES))
 
@@ -155,6 +167,7 @@ UNFIT: dict[str, Callable[[], nn.Module]] = {
     "a mask that examples share": _before_linear(_SharedMask),
     "dropout": _before_linear(nn.Dropout),
     "running statistics": _before_linear(_Counter),
+    "a list of what it has seen": _before_linear(_Listing),
     "tied weights": _tied,
 }
 """Modules that a private fit must refuse, by what is wrong with them."""

@@ -264,6 +264,12 @@ def _print(found: Any, ledger: Any, given: dict[str, Any]) -> None:
     receipt = found.answers.receipt
     if receipt is not None:
         print_payment(receipt.number, ledger, ledger.spent())
+    if any(one.statistic in ("quantile", "median") for one in found.estimates):
+        print_message(
+            "noise is one standard deviation: of a quantile as a share of the values, otherwise in "
+            "the units of the estimate.",
+            word="note",
+        )
     if any(one.conservative for one in found.estimates):
         print_message(
             "intervals of quantiles, and all intervals where persons are protected, cover more "

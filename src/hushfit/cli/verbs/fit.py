@@ -17,6 +17,9 @@ from hushfit.cli._printing import at_terminal, json_option, print_message, readi
 
 # Numeric columns up to which an additive model was better on nearly all benchmark tables.
 _MAX_ADDITIVE_COLUMNS = 30
+_OF_PENALTIES = ("alpha", "l1_ratio")
+_OF_LINEAR_MODELS = (*_OF_PENALTIES, "features", "monotone", "smoothness", "inference")
+_OF_NETWORKS = ("hidden",)
 _MOST_INTERVALS = 8  # of a numeric column of an additive model
 _BYTES_OF_COVARIANCES = 280  # of each pair of coefficients with intervals: up to seven numbers
 
@@ -305,6 +308,7 @@ def command(**given: Any) -> None:
         file = replace(file, schema=replace(file.schema, scaling=given["scaling"]))
     penalty = chosen_penalty(given, _given_options(), file.schema)
     options = FitOptions(given, file.schema, penalty)
+    _refuse_unused(_given_options(), options)
     _refuse_scaling(given, options.model, file.schema)
     if given["threshold"] is not None and options.model != "logistic":
         raise click.UsageError("--threshold is for --model logistic. Leave it out.")
@@ -339,6 +343,28 @@ def _given_options() -> set[str]:
     context = click.get_current_context()
     commandline = click.core.ParameterSource.COMMANDLINE
     return {name for name in context.params if context.get_parameter_source(name) is commandline}
+
+
+def _refuse_unused(written: set[str], options: FitOptions) -> None:
+    """Refuse options that the model would not look at: the fit would be paid for, and be another
+    one than was asked for.
+    """
+    own = _OF_LINEAR_MODELS if options.model == "mlp" else _OF_NETWORKS
+    if unused := [_written(name) for name in own if name in written]:
+        raise click.UsageError(
+            f"{', '.join(unused)} would be ignored by --model {options.model}. Leave it out. "
+            "Nothing was spent."
+        )
+    weights = [_written(name) for name in _OF_PENALTIES if name in written]
+    if weights and options.classes and options.penalty.name == "none" and "penalty" not in written:
+        raise click.UsageError(
+            f"{', '.join(weights)} would be ignored: there is no penalty. Give one too, such as "
+            "--penalty l2. Nothing was spent."
+        )
+
+
+def _written(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _refuse_scaling(given: dict[str, Any], model: str, schema: Any) -> None:
@@ -430,8 +456,9 @@ def _recommend_additive(estimator: Any, schema: Any) -> None:
     """Say where an additive model is likely to predict better: from the schema alone."""
     numeric = sum(column.is_numeric for column in schema.inputs)
     if estimator.features == "linear" and 1 <= numeric <= _MAX_ADDITIVE_COLUMNS:
+        verb = "is" if numeric == 1 else "are"
         print_message(
-            f"{numeric} of the columns are numeric. --features additive lets each have a curved "
+            f"{numeric} of the columns {verb} numeric. --features additive lets each have a curved "
             "effect, at the same epsilon, and usually predicts better.",
             word="note",
         )

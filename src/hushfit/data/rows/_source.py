@@ -3,8 +3,8 @@
 A record is ``scale * [x, unit]``. ``unit`` is 1 when the model has an intercept, so that the
 intercept is inside the norm; ``scale`` makes the record a unit vector. A record that is empty, or
 has a value that is not a finite number, counts as the zero record: it stays in its position,
-contributes nothing, and changes no other record. So does one whose label is nan. Every map here is
-record by record.
+contributes nothing, and changes no other record. So does one whose label is nan, except where
+features are public (``keep_unlabelled``). Every map here is record by record.
 
 With ``RecordScaling.PUBLIC_LENGTH`` a record shorter than the public ``length`` is divided by that
 instead of its own, so that no record is longer than one. With ``RecordScaling.BOUNDED`` records
@@ -550,10 +550,14 @@ class SparseBlock:
         n, width = len(self.scale), self.n_features + 1
         scale = self.scale * root_weights(self.shares, factors)
         stored = int(self.indptr[-1] - self.indptr[0]) / max(n, 1)
-        if stored * _SCATTERED_COST < width:
-            total = np.zeros((width, width))
-            row_kernels.second_moment_csr(*self._matrix, scale, self.unit, steps, total)
-            return total
+        scattered = n if stored * _SCATTERED_COST < width else 0
+        total = np.zeros((width, width))
+        # Both loops are called, if need be for no rows, so that what is compiled, and kept on disk,
+        # does not depend on them.
+        ends = self.indptr[: scattered + 1]
+        row_kernels.second_moment_csr(
+            self.data, self.indices, ends, scale[:scattered], self.unit, steps, total
+        )
 
         def write(place: slice, records: Matrix) -> None:
             ends = self.indptr[place.start : place.stop + 1]
@@ -561,6 +565,9 @@ class SparseBlock:
                 self.data, self.indices, ends, scale[place], self.unit, steps, records
             )
 
+        if scattered:
+            write(slice(0, 0), np.empty((0, width)))
+            return total
         return _moment_by_tiles(n, width, write)
 
     def lengths(self, A: Matrix) -> Vector:
@@ -858,6 +865,7 @@ class _InMemory:
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH
     feature_map: FeatureMap | None = None
     length: float = 1.0
+    keep_unlabelled: bool = False
     scale: Vector = field(init=False, repr=False)
 
     @cached_property
@@ -937,6 +945,9 @@ class DenseRows(_InMemory):
         Applied to each block as it is read, after the bounds.
     length : float
         With ``PUBLIC_LENGTH``, what records are divided by, unless they are longer.
+    keep_unlabelled : bool
+        Whether a record whose label is nan stays, and its label too, as relations need under which
+        features are public.
     """
 
     X: AnyArray
@@ -948,6 +959,7 @@ class DenseRows(_InMemory):
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH
     feature_map: FeatureMap | None = None
     length: float = 1.0
+    keep_unlabelled: bool = False
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -1024,6 +1036,7 @@ class SparseRows(_InMemory):
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH
     feature_map: FeatureMap | None = None
     length: float = 1.0
+    keep_unlabelled: bool = False
     scale: Vector = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -1099,7 +1112,7 @@ class SparseRows(_InMemory):
 
 def _settle(source: "DenseRows | SparseRows", scale: Vector) -> None:
     missing = np.isnan(source.y)
-    if missing.any():  # without a label, a record counts as the zero record
+    if missing.any() and not source.keep_unlabelled:
         scale[missing] = 0.0
         object.__setattr__(source, "y", np.where(missing, 0.0, source.y))
     object.__setattr__(source, "scale", scale)
@@ -1176,6 +1189,7 @@ def as_source(
     scaling: RecordScaling = RecordScaling.UNIT_LENGTH,
     feature_map: FeatureMap | None = None,
     length: float = 1.0,
+    keep_unlabelled: bool = False,
 ) -> DenseRows | SparseRows:
     """The source for a validated dense array or CSR matrix, of what the feature map reads.
 
@@ -1192,5 +1206,5 @@ def as_source(
     kind = SparseRows if hasattr(X, "indptr") else DenseRows
     if kind is DenseRows and bounds is None and feature_map is None:
         X = _by_rows(X)
-    settings = scaled_labels, persons, scaling, feature_map, length
+    settings = scaled_labels, persons, scaling, feature_map, length, keep_unlabelled
     return kind(X, labels, fit_intercept, bounds, *settings)

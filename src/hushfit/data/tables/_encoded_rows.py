@@ -6,6 +6,8 @@ Queries read packed rows as they are; rows that go through a feature map or a de
 block by block. So memory holds a few blocks, for tables of any length.
 """
 
+import mmap
+import os
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -45,6 +47,7 @@ from hushfit.data.schema import (
     numbers_in,
 )
 from hushfit.data.tables._files import (
+    MORE_MEMORY,
     Table,
     Watch,
     scratch_folder,
@@ -53,11 +56,14 @@ from hushfit.data.tables._files import (
 )
 from hushfit.data.tables._page_cache import PageCache
 from hushfit.data.tables._page_file import PAGE_ROWS, PackedPart, PageFile, RowVectors
-from hushfit.errors import InvalidArgument, TooFewRows
+from hushfit.errors import InvalidArgument, OutOfMemory, TooFewRows
 from hushfit.features import AdditiveMap
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 from hushfit.unit import ROW, PrivacyUnit
+
+# What a fit may need beside the rows, with loops that have to be compiled.
+_FIT_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
@@ -283,11 +289,20 @@ class CodedRows:
             If there are fewer than two rows.
         InvalidArgument
             If a table lacks a column, or all ids are equal or missing.
+        OutOfMemory
+            If what the process may use is too little for a fit.
         """
         kept = None if cache is None else PageCache.of(cache, tables, schema)
         rows = cls(schema, fit_intercept, keep_unlabelled)
         try:
             rows._take(tables, watch, kept)
+            _refuse_little_memory()
+        except (MemoryError, SystemError):  # libraries may raise either where none is left
+            rows.close()
+            raise OutOfMemory(
+                "There is not enough memory for a fit of these rows. Nothing was spent. "
+                f"{MORE_MEMORY}."
+            ) from None
         except OSError as error:
             rows.close()
             raise InvalidArgument(
@@ -306,6 +321,8 @@ class CodedRows:
             self._fill(tables, watch)
         elif (pages := cache.opened(layout)) is not None:
             self._replace_pages(pages)
+            if watch is not None:
+                watch(sum(os.path.getsize(table.path) for table in tables))
         else:
             self._replace_pages(PageFile(layout, cache.new_file()))
             try:
@@ -321,11 +338,11 @@ class CodedRows:
 
     def _fill(self, tables: Sequence[Table], watch: Watch | None, key: str = "") -> None:
         schema = self.codec.schema
-        names = [column.name for column in (*schema.columns, self.target)]
+        columns: tuple[Column | Target, ...] = (*schema.columns, self.target)
+        names = [column.name for column in columns]
         names += [] if schema.person is None else [schema.person]
-        numbers = [
-            column.name for column in (*schema.columns, self.target) if reads_plain_numbers(column)
-        ]
+        numbers = [column.name for column in columns if reads_plain_numbers(column)]
+        labels = [column.name for column in columns if isinstance(column, _LISTED)]
         index, persons = PersonIndex(), []
 
         def packed(batch: Any) -> tuple[PackedPart, Any]:
@@ -334,8 +351,8 @@ class CodedRows:
             return PackedPart(*self.codec.pack(batch), labels), ids
 
         for table in tables:
-            batches = table_batches(table, names, watch, numbers=numbers)
-            for part, ids in parallel_map(packed, batches):
+            kinds = {"numbers": numbers, "labels": labels}
+            for part, ids in table_batches(table, names, watch, each=packed, **kinds):
                 if ids is not None:
                     persons.append(index.add(ids))
                 self._pages.append(part)
@@ -642,6 +659,14 @@ class CodedRows:
         self.close()
 
 
+def _refuse_little_memory() -> None:
+    """Raise an error where a limit leaves too little for a fit, before it is paid for."""
+    try:
+        mmap.mmap(-1, _FIT_BYTES, flags=mmap.MAP_PRIVATE).close()
+    except OSError:
+        raise MemoryError from None
+
+
 def target_values(cells: Any, target: Target) -> Vector:
     """Class numbers, positions of grades, or numbers clipped to the public range; NaN for what is
     missing, unlisted or no number.
@@ -653,6 +678,10 @@ def target_values(cells: Any, target: Target) -> Vector:
     numeric = target.numbers if isinstance(target, CountTarget) else target
     read = numeric.numbers(numbers_of(cells, numeric, numeric.decimal))
     return np.clip(read, target.low, target.high)
+
+
+# Labels that the schema lists: few different ones in the cells of a column.
+_LISTED = CategoricalColumn, OrdinalTarget
 
 
 def reads_plain_numbers(column: Column | Target) -> bool:
@@ -718,6 +747,8 @@ def _and_missing(distinct: AnyArray) -> AnyArray:
 
 def _distinct(cells: Any, column: Column) -> tuple[AnyArray, IntVector]:
     """The distinct cells, and for each cell its position among them; -1 for a missing one."""
+    if pa.types.is_dictionary(cells.type) and len(cells.dictionary) > len(cells):
+        cells = cells.dictionary_decode()  # of a whole column: most of it is not in these rows
     try:
         coded = cells if pa.types.is_dictionary(cells.type) else cells.dictionary_encode()
     except pa.ArrowNotImplementedError:

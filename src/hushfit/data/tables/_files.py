@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -73,10 +73,12 @@ _PACKED: dict[str, Callable[[Any], Any]] = {
 _NATIVE = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _UNREADABLE = (
     *(pa.ArrowException, OSError, EOFError, lzma.LZMAError, zlib.error, csv.Error, UnicodeError),
-    *(KeyError, IndexError, OverflowError, MemoryError, TooLong),
+    *(KeyError, IndexError, OverflowError, TooLong),
 )
+MORE_MEMORY = "Allow the process more memory, or set HUSHFIT_THREADS=1, which takes less"
 
 Watch = Callable[[int], None]
+Batch = TypeVar("Batch")
 
 
 @dataclass(frozen=True)
@@ -187,12 +189,22 @@ def find_paths(patterns: Sequence[str]) -> list[str]:
     return paths
 
 
+def _as_it_is(batch: Any) -> Any:
+    return batch
+
+
+def _each_of(batches: Iterator[Any], each: Callable[[Any], Batch]) -> Iterator[Batch]:
+    return batches if each is _as_it_is else parallel_map(each, batches)
+
+
 def table_batches(
     table: Table,
     columns: Sequence[str] | None = None,
     watch: Watch | None = None,
     optional: Sequence[str] = (),
     numbers: Sequence[str] = (),
+    labels: Sequence[str] = (),
+    each: Callable[[Any], Any] = _as_it_is,
 ) -> Iterator[Any]:
     """Read a table in record batches.
 
@@ -208,10 +220,14 @@ def table_batches(
     numbers : sequence of str, default=()
         Columns of text files that are given as floats, in each batch in which all their cells are
         plain numbers or empty.
+    labels : sequence of str, default=()
+        Columns whose texts may be given as positions among the distinct ones of the batch.
+    each : callable, optional
+        What is made of each batch, by several threads at once.
 
     Yields
     ------
-    pyarrow.RecordBatch
+    pyarrow.RecordBatch, or what ``each`` makes of it
         Text files give texts, but for ``numbers``.
 
     Raises
@@ -220,11 +236,19 @@ def table_batches(
         If the file is damaged or lacks a column. Messages name rows and columns, never a value.
     """
     readers = {"parquet": _parquet, "arrow": _arrow, "excel": _excel, DATABASE: _database}
-    read = readers.get(table.format, _delimited)
+    read, watch = readers.get(table.format), watch or (lambda done: None)
     named = None if columns is None else tuple(columns)
-    wanted = _Columns(named, tuple(optional), tuple(numbers))
+    wanted = _Columns(named, tuple(optional), tuple(numbers), tuple(labels))
     try:
-        yield from read(table, wanted, watch or (lambda done: None))
+        if read is None:
+            yield from _delimited(table, wanted, watch, each)
+        else:
+            yield from _each_of(read(table, wanted, watch), each)
+    except MemoryError:  # also of a damaged file that states a size
+        raise InvalidArgument(
+            f"{table.title} cannot be read as {table.format}: memory does not suffice, or it is "
+            f"damaged. {MORE_MEMORY}, or repair the file."
+        ) from None
     except _UNREADABLE as error:
         # Messages of pyarrow may quote cells, so only the kind of error is passed on.
         raise InvalidArgument(
@@ -336,28 +360,38 @@ def _stream(table: Table, watch: Watch) -> Iterator[Any]:
         yield unpacked
 
 
-def _delimited(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
+def _delimited(
+    table: Table, columns: "_Columns", watch: Watch, each: Callable[[Any], Batch]
+) -> Iterator[Batch]:
     with _on_disk(table, watch) as (path, packing):
         line = _first_line(path, packing)
         delimiter = table.form.delimiter or _delimiter_of(line, table, columns.required)
         names = _names(line, delimiter, table)
         wanted = columns.among(names, table)
-        parser = BlockParser(names, wanted, set(columns.numbers), delimiter)
+        labels = set(wanted) & set(columns.labels)
+        parser = BlockParser(names, wanted, set(columns.numbers), delimiter, labels)
+
+        def read(block: bytes) -> tuple[int, Batch]:
+            batch = parser(block)
+            return batch.num_rows, each(batch)
+
         with pa.OSFile(os.fspath(path)) as file:
             rows = file if packing is None else pa.CompressedInputStream(file, _NATIVE[packing])
             rows.read(len(line))
             counted = watch if path == table.path else None
             blocks = _watched(row_blocks(rows, delimiter), file, counted)
-            yield from _whole_rows(parallel_map(parser, blocks), table)
+            yield from _whole_rows(parallel_map(read, blocks), table)
 
 
-def _whole_rows(batches: Iterator[Any], table: Table) -> Iterator[Any]:
-    """The batches; an error names the row by its place in the table."""
+def _whole_rows(batches: Iterator[tuple[int, Batch]], table: Table) -> Iterator[Batch]:
+    """The batches, given with their numbers of rows; an error names the row by its place in the
+    table.
+    """
     done = 0
     try:
-        for batch in batches:
+        for rows, batch in batches:
             yield batch
-            done += batch.num_rows
+            done += rows
     except Ragged as error:
         row = "a row" if error.row is None else f"row {done + int(error.row)}"
         raise InvalidArgument(
@@ -505,6 +539,7 @@ class _Columns:
     required: tuple[str, ...] | None
     optional: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
 
     def among(self, names: Sequence[str], table: Table) -> list[str]:
         """The columns to read; refused if one is absent or any name is duplicated."""
@@ -531,9 +566,22 @@ def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
             "Parquet has its index at the end and cannot be piped. Give a file, or pipe Arrow or "
             "CSV."
         )
-    # Without these a whole row group is in memory, and writers make groups of a million rows.
-    streamed = {"pre_buffer": False, "buffer_size": _PARQUET_BUFFER_BYTES}
-    with pa.parquet.ParquetFile(table.path, **streamed) as file:
+    with pa.OSFile(os.fspath(table.path)) as source:
+        known = pa.parquet.ParquetFile(source)
+        texts = [
+            field.name
+            for field in known.schema_arrow
+            if field.name in columns.labels and field.type in (pa.string(), pa.large_string())
+        ]
+        file = pa.parquet.ParquetFile(
+            source,
+            metadata=known.metadata,
+            read_dictionary=texts,
+            # Without these a whole row group is in memory, and writers make groups of a million
+            # rows.
+            pre_buffer=False,
+            buffer_size=_PARQUET_BUFFER_BYTES,
+        )
         wanted = columns.among(file.schema_arrow.names, table)
         bytes_per_row = Path(table.path).stat().st_size / max(file.metadata.num_rows, 1)
         for batch in _parquet_batches(file, wanted, table.rows):

@@ -1,10 +1,13 @@
 """Packed rows that stay on disk because their owner asked for it: a table is parsed once."""
 
+import fcntl
 import hashlib
 import json
 import os
+import re
 import stat
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,8 @@ from hushfit.data.schema import Schema, schema_hash
 from hushfit.data.tables._files import STDIN, Table
 from hushfit.data.tables._page_file import PageFile
 from hushfit.errors import InvalidArgument
+
+_UNFINISHED = re.compile(r"[0-9a-f]{32}\.\d+")  # with the number of the process
 
 
 @dataclass(frozen=True)
@@ -99,12 +104,29 @@ class PageCache:
         """A file for the rows, which only its owner may read."""
         # Exclusive: whoever may write into the folder could have put a file of their own there.
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        self.discard()  # of a process that was killed and had the same number
-        return os.fdopen(os.open(self._unfinished, flags, 0o600), "r+b", buffering=0)
+        self._discard_abandoned()
+        number = os.open(self._unfinished, flags, 0o600)
+        with suppress(OSError):  # a file system without locks: nobody will take it for abandoned
+            fcntl.flock(number, fcntl.LOCK_EX)  # as long as this process lives
+        return os.fdopen(number, "r+b", buffering=0)
+
+    def _discard_abandoned(self) -> None:
+        """Remove the unfinished files of processes that were killed: nobody holds them locked."""
+        for path in self.folder.iterdir():
+            if _UNFINISHED.fullmatch(path.name) is None:
+                continue
+            with suppress(OSError):  # of another user, or of a process that writes it
+                number = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+                try:
+                    fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    path.unlink(missing_ok=True)
+                finally:
+                    os.close(number)
 
     def keep(self) -> None:
         """Give the finished file its name."""
-        os.replace(self._unfinished, self.path)
+        with suppress(FileNotFoundError):  # taken for abandoned, before it was locked
+            os.replace(self._unfinished, self.path)
 
     def discard(self) -> None:
         """Remove a file that was not finished."""

@@ -10,6 +10,7 @@ import json
 import mmap
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 from weakref import WeakSet
 
@@ -23,6 +24,8 @@ from hushfit.data.tables._files import unnamed_file, write_all
 PAGE_ROWS = 2 * FEWEST_BLOCK_ROWS
 # Pages that are kept behind a pass, and read ahead of it.
 _WINDOW = 16
+# Bytes of pages, and of a vector, up to which nothing is given back.
+_KEPT_PAGES, _KEPT_VECTOR = 1 << 26, 1 << 23
 _ALIGNMENT = 64
 _MAPPED_FROM = 1 << 20
 _VERSION = 1
@@ -60,14 +63,14 @@ class PageFile:
         self._n_pending = 0
         os.lseek(file.fileno(), _HEADER, os.SEEK_SET)
 
-    @property
+    @cached_property
     def _sections(self) -> list[tuple[np.dtype[Any], int]]:
         """Type and width of what a page has in it: numbers, codes, labels."""
         types = np.dtype(np.float32), self.layout.code_type, np.dtype(np.float64)
         widths = len(self.layout.number_at), len(self.layout.code_at), 1
         return list(zip(types, widths, strict=True))
 
-    @property
+    @cached_property
     def _starts(self) -> list[int]:
         """Where each section of a page starts, and where the next page does."""
         ends = [0]
@@ -157,7 +160,7 @@ class PageFile:
 
     def pass_by(self, page: int) -> None:
         """Say that a pass has come to a page: earlier ones are given back, others read ahead."""
-        if self._map is not None and page % _WINDOW == 0:
+        if page % _WINDOW == 0 and self._map is not None and len(self._map) > _KEPT_PAGES:
             size = self._starts[-1]
             _move_window(self._map, _HEADER + page * size, _WINDOW * size)
 
@@ -203,5 +206,5 @@ class RowVectors:
     def pass_by(self, page: int) -> None:
         """Say that a pass has come to a page."""
         if page % _WINDOW == 0:
-            for mapped in list(self._maps):
+            for mapped in [mapped for mapped in self._maps if len(mapped) > _KEPT_VECTOR]:
                 _move_window(mapped, 8 * PAGE_ROWS * page, 8 * PAGE_ROWS * _WINDOW)

@@ -18,6 +18,7 @@ _BLOCK_BYTES = 1 << 21
 # Each column of each block takes its time, so blocks of long rows are larger.
 _WIDE_BLOCK_BYTES = 1 << 23
 _LONG_ROW = 2000
+_SAMPLE_BYTES = 1 << 16
 LONGEST_ROW = 1 << 23
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): .*CSV conversion error to double", re.DOTALL)
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
@@ -53,7 +54,8 @@ def row_blocks(stream: Any, delimiter: str) -> Iterator[bytes]:
         rest += piece
         end = _last_end(rest, delimiter)
         if end:
-            is_wide = end > _LONG_ROW * rest.count(b"\n", 0, end)
+            sample = min(end, _SAMPLE_BYTES)
+            is_wide = sample > _LONG_ROW * rest.count(b"\n", 0, sample)
             size = _WIDE_BLOCK_BYTES if is_wide else _BLOCK_BYTES
             yield rest[:end]
             rest = rest[end:]
@@ -87,12 +89,15 @@ class BlockParser:
     numbers : set of str
         Those of them to parse as numbers where that is possible.
     delimiter : str
+    labels : set of str, default=set()
+        Those of them to give as positions among the distinct texts of a block.
     """
 
     names: Sequence[str]
     wanted: Sequence[str]
     numbers: set[str]
     delimiter: str
+    labels: set[str] = field(default_factory=set)
     # Columns that had cells which are no plain numbers: not tried again, to save time.
     _texts: set[str] = field(default_factory=set)
 
@@ -114,7 +119,9 @@ class BlockParser:
                 self._texts.add(self.names[int(found[1])])
 
     def _parsed(self, block: bytes, numbers: set[str]) -> Any:
-        kinds = {name: pa.float64() if name in numbers else pa.string() for name in self.wanted}
+        kinds = dict.fromkeys(self.wanted, pa.string())
+        kinds |= dict.fromkeys(self.labels, pa.dictionary(pa.int32(), pa.string()))
+        kinds |= dict.fromkeys(numbers, pa.float64())
         read = pa.csv.read_csv(
             pa.py_buffer(block),
             pa.csv.ReadOptions(
@@ -127,5 +134,7 @@ class BlockParser:
                 strings_can_be_null=False,
                 null_values=[""],
             ),
+            # The default pool reserves far more than it uses, which counts where memory is limited.
+            pa.system_memory_pool(),
         )
         return read.combine_chunks().to_batches()[0]

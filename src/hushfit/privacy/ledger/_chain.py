@@ -12,12 +12,14 @@ import json
 import shlex
 import socket
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, Final
 
 from hushfit.errors import LedgerError
+from hushfit.privacy.ledger._grown import Grown
 from hushfit.privacy.ledger._identity import Identity, identity
 from hushfit.privacy.ledger._ledger_key import KEY_VARIABLE, LedgerKey
 from hushfit.privacy.ledger._redact import redacted
@@ -68,6 +70,9 @@ class Entry:
     def kind(self) -> str:
         """Kind of event that the entry records."""
         return str(self.body["kind"])
+
+
+NO_ENTRIES: Final = Grown[Entry]()
 
 
 @dataclass(frozen=True)
@@ -123,8 +128,8 @@ class Book:
         return sorted(str(name) for (name,) in rows)
 
     def read(
-        self, dataset: str, known: tuple[Entry, ...] = ()
-    ) -> tuple[tuple[Entry, ...], list[str]]:
+        self, dataset: str, known: Grown[Entry] = NO_ENTRIES
+    ) -> tuple[Grown[Entry], list[str]]:
         """Entries of a data set, and problems of their numbers, hashes and seals; those of entries
         that are known are not looked for.
         """
@@ -133,28 +138,29 @@ class Book:
             ":first ORDER BY number",
             {"dataset": dataset, "first": len(known)},
         )
-        chain = list(known)
+        added: list[Entry] = []
         for expected, (number, body, recorded) in enumerate(rows, start=len(known)):
             if number != expected:
-                return tuple(chain), [f"entry {expected} is missing"]
-            if link_of(chain, body) != recorded:
-                return tuple(chain), [f"entry {number} was edited, or the one before it was"]
+                return known.after(added), [f"entry {expected} is missing"]
+            if link_of(added or known, body) != recorded:
+                return known.after(added), [f"entry {number} was edited, or the one before it was"]
             if (parsed := _parsed(body)) is None:
-                return tuple(chain), [f"entry {number} is not a JSON object with a kind"]
-            chain.append(Entry(number, parsed, recorded))
-        first = len(known)
-        return tuple(chain), (
+                return known.after(added), [f"entry {number} is not a JSON object with a kind"]
+            added.append(Entry(number, parsed, recorded))
+        chain, first = known.after(added), len(known)
+        return chain, (
             self._seal_problems(dataset, chain, first)
             or self._writer_problems(dataset, chain, first)
         )
 
-    def sound(self, dataset: str, known: tuple[Entry, ...] = ()) -> tuple[Entry, ...]:
+    def sound(self, dataset: str, known: Grown[Entry] = NO_ENTRIES) -> Grown[Entry]:
         """Entries of a data set without problems; a ledger that was tampered with is refused.
 
         ``known`` entries were found sound before. If the last of them is still there they are
         taken as they were: its hash covers all of them. Otherwise everything is read again.
         """
-        chain, problems = self.read(dataset, known if self._still_has(dataset, known) else ())
+        trusted = known if self._still_has(dataset, known) else NO_ENTRIES
+        chain, problems = self.read(dataset, trusted)
         if problems:
             raise LedgerError(
                 f"the ledger of {dataset!r} does not verify: {problems[0]}. Nothing was spent or "
@@ -162,7 +168,7 @@ class Book:
             )
         return chain
 
-    def _still_has(self, dataset: str, known: tuple[Entry, ...]) -> bool:
+    def _still_has(self, dataset: str, known: Grown[Entry]) -> bool:
         """Whether the last known entry and its seal are in the database."""
         if not known or not self._has_seals:
             return False
@@ -172,11 +178,11 @@ class Book:
             "number) WHERE dataset = :dataset AND number = :number",
             {"dataset": dataset, "number": head.number},
         )
-        return [(link_of(known[:-1], body), link, seal) for body, link, seal in found] == [
+        return [(link_of(known[-2:-1], body), link, seal) for body, link, seal in found] == [
             (head.hash, head.hash, self._seal(dataset, known[0], head))
         ]
 
-    def add(self, dataset: str, chain: tuple[Entry, ...], body: dict[str, Any]) -> Entry:
+    def add(self, dataset: str, chain: Sequence[Entry], body: dict[str, Any]) -> Entry:
         """Append one entry and its seal."""
         self._refuse_without_key(dataset, chain)
         signed = {**body, **self.stamp}
@@ -225,11 +231,11 @@ class Book:
         self.execute("INSERT INTO hushfit_format VALUES (:version)", {"version": FORMAT})
         return replace(self)
 
-    def _sound_chains(self) -> dict[str, tuple[Entry, ...]]:
+    def _sound_chains(self) -> dict[str, Grown[Entry]]:
         read = {dataset: self.read(dataset) for dataset in self.datasets()}
         return {dataset: chain for dataset, (chain, problems) in read.items() if not problems}
 
-    def _writer_problems(self, dataset: str, chain: list[Entry], first: int) -> list[str]:
+    def _writer_problems(self, dataset: str, chain: Sequence[Entry], first: int) -> list[str]:
         """Problems of entries that another role wrote than the one they name."""
         if self.format < FORMAT:
             return []
@@ -257,7 +263,7 @@ class Book:
             return entry.hash
         return self.key.seal(dataset, entry.number, entry.hash)
 
-    def _seal_problems(self, dataset: str, chain: list[Entry], first: int) -> list[str]:
+    def _seal_problems(self, dataset: str, chain: Sequence[Entry], first: int) -> list[str]:
         """Problems of the seals from an entry on."""
         cut = ["the last entries were removed, or others were added"]
         if not self._has_seals:
@@ -300,7 +306,7 @@ class Book:
             )
         return f"it was opened with another key than the one in {KEY_VARIABLE}"
 
-    def _refuse_without_key(self, dataset: str, chain: tuple[Entry, ...]) -> None:
+    def _refuse_without_key(self, dataset: str, chain: Sequence[Entry]) -> None:
         if chain and _key_of(chain[0]) is not None and self.key is None:
             raise LedgerError(
                 f"the account {dataset!r} was opened with a key, and nothing can be added without "
@@ -356,7 +362,7 @@ def canonical(body: dict[str, Any]) -> str:
     return json.dumps(body, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def link_of(chain: list[Entry] | tuple[Entry, ...], line: str) -> str:
+def link_of(chain: Sequence[Entry], line: str) -> str:
     """Hash of the next entry of a chain."""
     previous = chain[-1].hash if chain else _START
     return hashlib.sha256(f"{previous}\n{line}".encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,7 +1,7 @@
 """Persistent ledgers: accounts in an SQLite file or a PostgreSQL database."""
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import date
@@ -13,7 +13,8 @@ from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs import cost_from_dict
-from hushfit.privacy.ledger._chain import Book, Entry
+from hushfit.privacy.ledger._chain import NO_ENTRIES, Book, Entry
+from hushfit.privacy.ledger._grown import Grown
 from hushfit.privacy.ledger._identity import Identity
 from hushfit.privacy.ledger._ledger import Decide
 from hushfit.privacy.ledger._ledger_key import key_from_environment
@@ -70,10 +71,10 @@ class DiskAccount:
 
     def history(self) -> tuple[Entry, ...]:
         """Every entry, oldest first, after the hash chain has been checked."""
-        return self._state().chain
+        return tuple(self._state().chain)
 
     def entries(self) -> tuple[Receipt, ...]:
-        return self._state().receipts
+        return tuple(self._state().receipts)
 
     def tally(self) -> Tally:
         with self._opened() as book:
@@ -320,12 +321,12 @@ class _Verified:
     """An account as this process found it last, with every entry checked once."""
 
     account: DiskAccount
-    chain: tuple[Entry, ...]
-    receipts: tuple[Receipt, ...]
+    chain: Grown[Entry]
+    receipts: Grown[Receipt]
     tally: Tally
     team: Team
 
-    def grown(self, chain: tuple[Entry, ...]) -> "_Verified":
+    def grown(self, chain: Grown[Entry]) -> "_Verified":
         """The same with the entries of a chain that are new."""
         entries = chain[len(self.chain) :]
         added = receipts_of(entries, self.account)
@@ -333,7 +334,7 @@ class _Verified:
         team, paid = self.team, iter(added)
         for entry in entries:
             team = read_team(team, entry, next(paid) if entry.kind == "charge" else None)
-        return _Verified(self.account, chain, (*self.receipts, *added), tally, team)
+        return _Verified(self.account, chain, self.receipts.after(added), tally, team)
 
 
 def _act(state: _Verified, book: Book, body: dict[str, Any]) -> None:
@@ -353,10 +354,10 @@ def _verified(book: Book, location: str, dataset: str, *, anew: bool = False) ->
     """
     place = (location, dataset, None if book.key is None else book.key.fingerprint)
     known = None if anew else _VERIFIED.get(place)
-    chain = book.sound(dataset, () if known is None else known.chain)
+    chain = book.sound(dataset, NO_ENTRIES if known is None else known.chain)
     if known is None or known.chain[-1] not in chain[len(known.chain) - 1 : len(known.chain)]:
         account = account_of(location, dataset, chain)
-        known = _Verified(account, (), (), Tally.of(account), Team(dataset, account))
+        known = _Verified(account, NO_ENTRIES, Grown(), Tally.of(account), Team(dataset, account))
     state = known.grown(chain)
     if len(_VERIFIED) >= _MOST_VERIFIED:
         _VERIFIED.clear()
@@ -374,7 +375,7 @@ def opened(
         yield Book(database, execute, key, token)
 
 
-def account_of(place: str, dataset: str, chain: tuple[Entry, ...]) -> DiskAccount:
+def account_of(place: str, dataset: str, chain: Sequence[Entry]) -> DiskAccount:
     """Account that the first entry of a chain describes."""
     try:
         opening = chain[0].body
@@ -451,7 +452,7 @@ def _checked_name(dataset: object) -> str:
     return dataset
 
 
-def _last_releases(chain: tuple[Entry, ...], receipt: Receipt) -> tuple[int, str]:
+def _last_releases(chain: Sequence[Entry], receipt: Receipt) -> tuple[int, str]:
     lines = (entry.body for entry in reversed(chain) if entry.kind == "releases")
     return next(
         ((line["releases"], line["digest"]) for line in lines if line["receipt"] == receipt.number),

@@ -137,7 +137,7 @@ def _hash_problems(name: str, chain: tuple[Entry, ...]) -> list[str]:
     for place, entry in enumerate(chain):
         if entry.number != place:
             return [f"entry {place} is missing"]
-        if link_of(chain[:place], canonical(entry.body)) != entry.hash:
+        if link_of(chain[max(place - 1, 0) : place], canonical(entry.body)) != entry.hash:
             return [f"entry {place} was edited, or the one before it was"]
     return []
 

@@ -16,6 +16,7 @@ from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs import Cost, cost_from_dict
 from hushfit.privacy.ledger._chain import Entry
+from hushfit.privacy.ledger._grown import Grown
 from hushfit.privacy.ledger._identity import checked_person, day_of
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE
 from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally
@@ -51,7 +52,7 @@ class Grant:
     until : date, optional
         Last day on which it can be spent, in UTC.
     state : {"open", "frozen", "closed"}
-    receipts : tuple of Receipt
+    receipts : Grown of Receipt
         Payments that count against it: those made under it, and all earlier ones of its holders.
     """
 
@@ -60,7 +61,7 @@ class Grant:
     tally: Tally
     until: date | None = None
     state: str = OPEN
-    receipts: tuple[Receipt, ...] = ()
+    receipts: Grown[Receipt] = Grown()
 
     @property
     def budget(self) -> Budget:
@@ -69,7 +70,8 @@ class Grant:
 
     def paid(self, receipt: Receipt) -> "Grant":
         """The same with one more payment."""
-        return replace(self, tally=self.tally.after(receipt), receipts=(*self.receipts, receipt))
+        tally, receipts = self.tally.after(receipt), self.receipts.after((receipt,))
+        return replace(self, tally=tally, receipts=receipts)
 
     def under(self, ceiling: AccountTerms) -> "Grant":
         """The same under another ceiling: what was spent counts."""
@@ -78,7 +80,7 @@ class Grant:
     def held_by(self, person: str, paid: Iterable[Receipt]) -> "Grant":
         """The same in the hands of a person: all that the person has paid before counts as well."""
         both = {receipt.number: receipt for receipt in (*self.receipts, *paid)}
-        receipts = tuple(both[number] for number in sorted(both))
+        receipts = Grown(both[number] for number in sorted(both))
         return replace(self, holder=person, receipts=receipts).under(self.tally.terms)
 
     def problem(self, day: date) -> str | None:
@@ -162,7 +164,7 @@ class Team:
         Epsilon of a single charge above which a second person must approve it.
     grants : tuple of Grant
     requests : tuple of Request
-    payments : tuple of (str, Receipt)
+    payments : Grown of (str, Receipt)
         Who paid what, with a grant or before there were any.
     renews : mapping, optional
         Data set and last hash of the account that this one renews.
@@ -178,7 +180,7 @@ class Team:
     limit: float | None = None
     grants: tuple[Grant, ...] = ()
     requests: tuple[Request, ...] = ()
-    payments: tuple[tuple[str, Receipt], ...] = ()
+    payments: Grown[tuple[str, Receipt]] = Grown()
     renews: Mapping[str, str] | None = None
     latest: date = date.min
 
@@ -289,7 +291,7 @@ class Team:
         requests = tuple(
             replace(r, state=PAID) if r.number == request else r for r in self.requests
         )
-        payments = (*self.payments, (_author(entry), receipt))
+        payments = self.payments.after(((_author(entry), receipt),))
         return replace(self, grants=grants, requests=requests, payments=payments)
 
     def _opened(self, entry: Entry) -> "Team":

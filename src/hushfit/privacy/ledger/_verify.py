@@ -136,12 +136,12 @@ def verify(location: str | os.PathLike[str], anchors: Iterable[Anchor] = ()) -> 
     with opened(place) as book:
         read = {dataset: book.read(dataset) for dataset in book.datasets()}
         has_key = book.key is not None
+    chains = {name: tuple(chain) for name, (chain, _) in read.items()}
     # Composing takes time: do it after the transaction.
     problems = {
-        name: found or list(_wrong_totals(place, name, chain))
-        for name, (chain, found) in read.items()
+        name: found or list(_wrong_totals(place, name, chains[name]))
+        for name, (_, found) in read.items()
     }
-    chains = {name: chain for name, (chain, _) in read.items()}
     lost = tuple(anchor for anchor in anchors if not anchor.is_in(chains))
     unsealed = (
         ()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+import scipy
 from scipy.special import expit, softmax
 
 from hushfit._typing import BoolVector, IntVector, Matrix, Vector
@@ -208,8 +208,8 @@ class NewtonDirection:
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
         H = self._hessian.matrix(self._hessian(source, units)) / self.problem.n_units
-        factor = cho_factor(H + self.ridge * np.eye(len(H)), lower=True)
-        solved: Vector = cho_solve(factor, np.atleast_2d(self.target).T).T
+        factor = scipy.linalg.cho_factor(H + self.ridge * np.eye(len(H)), lower=True)
+        solved: Vector = scipy.linalg.cho_solve(factor, np.atleast_2d(self.target).T).T
         # The exact solution has at most this norm; clipping the entries bounds the computed one.
         largest = float(np.linalg.norm(self.target)) / self.ridge
         return np.clip(solved, -largest, largest).ravel()

@@ -17,6 +17,7 @@ docs/algorithms/networks.md says how the searches compare.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -101,6 +102,8 @@ class NetworkBLS:
     clip_decrease: float = 0.05
     average_last: float = 0.2
     filter_delta: float | None = None
+
+    normalise: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.variant not in _VARIANTS:

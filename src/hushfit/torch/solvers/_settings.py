@@ -57,6 +57,15 @@ def check_steps(solver: object, steps: object) -> None:
         )
 
 
+def check_start(solver: object, network: Network) -> None:
+    """Refuse first weights that are all zero where the learning rate follows their norm."""
+    if not network.start.any():
+        raise InvalidArgument(
+            f"All weights of the module are zero, and the learning rate of {type(solver).__name__} "
+            "is chosen by their norm. Leave the weights as torch draws them, or give learning_rate."
+        )
+
+
 def batches(rate: float) -> Sampling:
     """Poisson batches, or all records for a rate of one."""
     return FullBatch() if rate == 1 else PoissonBatch(rate)

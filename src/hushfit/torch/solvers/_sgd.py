@@ -24,6 +24,7 @@ from hushfit.torch.solvers._settings import (
     check_clip,
     check_numbers,
     check_shares,
+    check_start,
     check_steps,
     factors,
     noise_per_step,
@@ -82,6 +83,8 @@ class NetworkSGD:
         return self
 
     def plan(self, network: Network) -> Plan:
+        if self.learning_rate is None:
+            check_start(self, network)
         return Plan((Planned(GRADIENT, NetworkGradient, self.steps, sampling=batches(self.rate)),))
 
     def begin(self, network: Network, door: Door) -> State:

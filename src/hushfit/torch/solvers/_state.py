@@ -40,6 +40,18 @@ class NetworkSolver(Protocol):
         """Number of steps; fixed beforehand."""
 
     @property
+    def rate(self) -> float:
+        """Share of the units in an average batch."""
+
+    @property
+    def clip(self) -> float:
+        """Clipping norm of a gradient; the first one, if it changes during the run."""
+
+    @property
+    def normalise(self) -> bool:
+        """Whether gradients are scaled to the clipping norm instead of being clipped."""
+
+    @property
     def average_last(self) -> float:
         """Share of the iterates, from the end, whose mean is the result."""
 
