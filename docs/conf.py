@@ -45,7 +45,7 @@ html_title = "hushfit"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": []}
+html_sidebars = {"index": [], "benchmarks": [], "benchmarks-texts": []}
 html_theme_options = {
     "logo": {"text": "hushfit"},
     "header_links_before_dropdown": 7,
