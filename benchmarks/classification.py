@@ -268,6 +268,8 @@ def penalty_cell(
         "penalty": kind,
         "alpha": alpha,
         "epsilon": epsilon,
+        "rows": len(table[1]),
+        "folds": FOLDS,
         "models": {label: cell(of_one, *PAIRED) for label, of_one in found.items()},
         "leads": {
             label: {measure: paired(found["auto"], of_one, measure) for measure in PAIRED}
@@ -494,13 +496,15 @@ def penalties_table(rows: list[dict[str, Any]]) -> str:
                 row["penalty"],
                 f"{row['alpha']:g}",
                 f"{row['epsilon']:g}",
+                f"{row['rows']:,}",
+                str(row["folds"]),
                 triple(models["auto"]),
                 f"{triple(models[best])} ({best})",
                 in_points(lead["accuracy"], lead["accuracy"][0] < -0.003),
                 *(in_points(lead[measure]) for measure in PAIRED[1:]),
             ]
         )
-    head = ["set", "penalty", "alpha", "epsilon", "auto", "best other"]
+    head = ["set", "penalty", "alpha", "epsilon", "rows", "folds", "auto", "best other"]
     return markdown([*head, "lead: accuracy", "AUC", "log-loss"], body)
 
 

@@ -288,7 +288,7 @@ WRONG = {
     ),
     "a weight without a penalty": ("days", ("--alpha", "0.1"), "--model ridge"),
     "a weight that is no number": ("days", ("--model", "ridge", "--alpha", "x"), "auto"),
-    "a chosen weight of classes": ("ill", ("--alpha", "auto"), "not a number"),
+    "a chosen weight of classes": ("ill", ("--penalty", "l2", "--alpha", "auto"), "not a number"),
     "curves of single columns": (
         "days",
         ("--features", "additive", "--model", "lasso"),

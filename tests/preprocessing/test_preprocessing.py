@@ -955,7 +955,7 @@ def test_what_a_failed_pipeline_paid_stays_paid_and_cannot_be_added_to():
     """Its vocabulary is public although the last step failed, so later payments are adaptive."""
     frame = people()
     ledger = Ledger(1.0, 1e-5)
-    model = PrivateLogisticRegression(classes=[0, 7])
+    model = PrivateLogisticRegression(classes=[0, 7], nonfinite="raise")
     pipeline = PrivatePipeline(
         [("texts", SchemaEncoder(discover=["job"])), ("model", model)], delta=1e-5, ledger=ledger
     )

@@ -339,10 +339,12 @@ def test_wrong_ranges_are_told_and_nothing_is_saved(page, folder):
     page.fill(f"c{place}.low", "seventeen")
     page.press("Save train.schema.toml")
     page.wait("which is no number")
+    [low] = page.browser.find_elements(By.NAME, f"c{place}.low")
+    assert low.get_attribute("value") == "seventeen"
     page.go("table?table=train.csv")
     page.fill(f"c{place}.low", "200")
     page.press("Save train.schema.toml")
-    page.wait("That did not work")
+    page.wait("Nothing was saved.")
     assert (folder / "train.schema.toml").read_text() == before
 
 
