@@ -9,8 +9,8 @@ import numpy as np
 from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
 
-_NUMBERS: Final = "numbers"
-_TEXTS: Final = "texts"
+# What arrays of labels hold, by the kind of their type.
+_HELD: Final = {**dict.fromkeys("biuf", "numbers"), "U": "texts"}
 
 
 def public_classes(classes: Any, y: AnyArray) -> AnyArray:
@@ -84,9 +84,7 @@ def with_unknown_labels(
 
 def _kind(cells: AnyArray) -> str | None:
     """What an array holds, by its type; None for objects, each of which is what it is."""
-    return {"b": _NUMBERS, "i": _NUMBERS, "u": _NUMBERS, "f": _NUMBERS, "U": _TEXTS}.get(
-        cells.dtype.kind
-    )
+    return _HELD.get(cells.dtype.kind)
 
 
 def _places(cells: AnyArray, classes: AnyArray) -> IntVector:

@@ -306,9 +306,10 @@ def command(**given: Any) -> None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
     if given["scaling"] is not None:
         file = replace(file, schema=replace(file.schema, scaling=given["scaling"]))
-    penalty = chosen_penalty(given, _given_options(), file.schema)
+    written = _given_options()
+    penalty = chosen_penalty(given, written, file.schema)
     options = FitOptions(given, file.schema, penalty)
-    _refuse_unused(_given_options(), options)
+    _refuse_unused(written, options)
     _refuse_scaling(given, options.model, file.schema)
     if given["threshold"] is not None and options.model != "logistic":
         raise click.UsageError("--threshold is for --model logistic. Leave it out.")
