@@ -55,6 +55,8 @@ class Relation(StrEnum):
         InvalidArgument
             If the name is not one of these.
         """
+        if isinstance(value, cls):  # every release asks several times
+            return value
         try:
             return cls(value)
         except ValueError:

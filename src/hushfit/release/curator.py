@@ -67,6 +67,8 @@ class Curator:
         if labels_only(relation):
             refuse_other_unit(relation, source.privacy_unit)
         self.__source = source
+        self._scaling = scaling_of(source)
+        self._proved = {part.name: proved_scalings(part.query) for part in plan.parts}
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
         self._left = {part.name: part.count - (made or {}).get(part.name, 0) for part in plan.parts}
         self._multipliers = dict(multipliers)
@@ -163,10 +165,9 @@ class Curator:
                     f"{assumed.n_units} and protects {assumed.privacy_unit}"
                 )
             )
-        scaling = scaling_of(self.__source)
-        if scaling not in proved_scalings(query):
+        if self._scaling not in self._proved[name]:
             raise UndeclaredRelease(
-                _refusal(f"is for {scaling.value}, which this query has no proof for")
+                _refusal(f"is for {self._scaling.value}, which this query has no proof for")
             )
         multiplier, sampling = self._multipliers[name], self._parts[name].sampling
         try:

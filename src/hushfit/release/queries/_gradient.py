@@ -231,6 +231,10 @@ class ClippedGradient:
         return caps
 
     def radius(self) -> float:
+        return self._radius
+
+    @cached_property  # asked for several times in each release of a small batch
+    def _radius(self) -> float:
         problem, metric = self.problem, self.metric
         stretch, error = (1.0, 0.0) if metric is None else (metric.norm, metric.error)
         slack = max(ARITHMETIC_SLACK, 4 * problem.dimension * UNIT_ROUNDOFF)
