@@ -9,7 +9,14 @@ from threading import Lock
 from typing import NoReturn
 
 from hushfit._typing import Vector
-from hushfit.data import Coins, DataSource, PublicRows, proved_scalings, scaling_of
+from hushfit.data import (
+    Coins,
+    DataSource,
+    PublicRows,
+    RecordScaling,
+    proved_scalings,
+    scaling_of,
+)
 from hushfit.errors import InvalidArgument, OutOfMemory, UndeclaredRelease
 from hushfit.privacy import Filter, Relation, Sampler, labels_only, refuse_other_unit
 from hushfit.release.door import Released
@@ -67,7 +74,6 @@ class Curator:
         if labels_only(relation):
             refuse_other_unit(relation, source.privacy_unit)
         self.__source = source
-        self._scaling = scaling_of(source)
         self._proved = {part.name: proved_scalings(part.query) for part in plan.parts}
         self._parts: dict[str, Planned] = {part.name: part for part in plan.parts}
         self._left = {part.name: part.count - (made or {}).get(part.name, 0) for part in plan.parts}
@@ -80,6 +86,10 @@ class Curator:
         self._lock = Lock()
         self.relation = relation
         self.transcript: list[Released] = []
+
+    @cached_property
+    def _scaling(self) -> RecordScaling:
+        return scaling_of(self.__source)
 
     @cached_property
     def public_rows(self) -> PublicRows | None:
