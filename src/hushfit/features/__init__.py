@@ -54,34 +54,7 @@ if TYPE_CHECKING:
     )
     from hushfit.features._stored_maps import stored_map
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit.features._additive_features": (
-                "CLASSIFICATION",
-                "REGRESSION",
-                "AdditiveFeatures",
-                "MapRule",
-                "additive_map",
-            ),
-            "hushfit.features._additive_map": ("AdditiveMap", "Span", "hat_means", "knot_values"),
-            "hushfit.features._feature_map": ("FeatureMap",),
-            "hushfit.features._hashed_text": ("HashedText",),
-            "hushfit.features._input_column": ("InputColumn",),
-            "hushfit.features._mapped_rows": ("mapped_rows", "shortened"),
-            "hushfit.features._scattering_map": ("ScatteringMap",),
-            "hushfit.features._self_test": ("refuse_if_rows_mix",),
-            "hushfit.features._shapes": (
-                "KnotMasses",
-                "RowProfile",
-                "centred",
-                "monotone",
-                "smoothed",
-                "weights_of",
-            ),
-            "hushfit.features._stored_maps": ("stored_map",),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "CLASSIFICATION",

@@ -45,26 +45,7 @@ if TYPE_CHECKING:
     from hushfit.models._save import is_pipeline, load_model, save_model
     from hushfit.models._verify import model_problems
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit._write": ("write_whole",),
-            "hushfit.models._file": ("model_json", "parse_model", "read_model"),
-            "hushfit.models._fit_tables": ("fit_rows", "paid_receipt"),
-            "hushfit.models._model": ("Model", "PaidReceipt", "Provenance", "restore_names"),
-            "hushfit.models._network_file": ("NETWORK_FORMAT", "is_network"),
-            "hushfit.models._pipeline_file": ("PipelineModel",),
-            "hushfit.models._ranker_file": (
-                "RankingModel",
-                "is_ranker",
-                "load_ranker",
-                "ranker_json",
-                "save_ranker",
-            ),
-            "hushfit.models._save": ("is_pipeline", "load_model", "save_model"),
-            "hushfit.models._verify": ("model_problems",),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "NETWORK_FORMAT",

@@ -28,21 +28,7 @@ if TYPE_CHECKING:
         read_documents,
     )
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit.data.lists._documents": ("DIAMETER_SLACK", "Documents"),
-            "hushfit.data.lists._grouping": ("list_starts",),
-            "hushfit.data.lists._ranked_lists": ("ListBlock", "RankedLists"),
-            "hushfit.data.lists._reading": (
-                "DocumentTable",
-                "RankingSchema",
-                "is_letor",
-                "letor_documents",
-                "read_documents",
-            ),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "DIAMETER_SLACK",

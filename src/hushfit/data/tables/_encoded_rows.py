@@ -536,9 +536,8 @@ class CodedRows:
         if self._is_packed:
             layout = self.codec.layout
             return PackedBlock(layout, numbers, codes, place, y, scale, shares, self.unit)
-        parts = self.unpack(numbers, codes)
-        width = self.n_features
-        return SparseBlock(*parts, ALL_ROWS, place, y, scale, shares, self.unit, width)
+        beside = ALL_ROWS, place, y, scale, shares, self.unit, self.n_features
+        return SparseBlock(*beside, self.unpack(numbers, codes))
 
     def _packed(self, start: int, stop: int) -> tuple[AnyArray, AnyArray]:
         part = self._pages.part(start, stop)
