@@ -88,13 +88,14 @@ def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
     """
     import numpy as np
 
+    from hushfit.cli._files import TableOptions
     from hushfit.data.rows import PersonIndex
-    from hushfit.data.tables import RowCodec, find_tables, table_batches, target_values
+    from hushfit.data.tables import RowCodec, table_batches, target_values
 
     target = schema.target
     codec, names = RowCodec(schema), [column.name for column in schema.columns]
     names += [target.name, *([] if schema.person is None else [schema.person])]
-    found = find_tables(given["tables"], given["format_"], schema.file)
+    found = TableOptions.of(given).tables(given["tables"], schema)
     parts = [np.empty((0, codec.n_features), np.float32)]
     targets, owners = [np.empty(0)], [np.empty(0, np.int64)]
     index = PersonIndex()

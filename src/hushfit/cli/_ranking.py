@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from hushfit.cli._files import TableOptions
 from hushfit.cli._printing import at_terminal, print_json, print_message, print_table
 
 DEPTHS = (1, 2, 4, 8, 10)
@@ -44,7 +45,6 @@ def fit_lists(
         print_paid,
         write_paid,
     )
-    from hushfit.data.lists import read_documents
     from hushfit.models import Provenance, RankingModel, paid_receipt, ranker_json
     from hushfit.privacy.ledger import redacted
 
@@ -52,7 +52,7 @@ def fit_lists(
     ledger = open_ledger()
     estimator = _estimator(schema, ledger, given)
     note_account_of_rows(ledger, schema.person)
-    table = read_documents(given["tables"], schema, given["format_"])
+    table = documents_in(given["tables"], schema, TableOptions.of(given))
     persons = _persons(table.list_persons(), schema)
     _refuse_large_delta(given, table, persons)
     with reserved_space(given["output"], (1 << 16) + 96 * table.X.shape[1]):
@@ -162,10 +162,10 @@ def _refuse_large_delta(given: dict[str, Any], table: Any, persons: Any) -> None
 
 
 def evaluate_lists(
-    model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool
+    model_path: str, tables: tuple[str, ...], options: TableOptions, as_json: bool
 ) -> None:
     """``hushfit evaluate`` with a ranking model: NDCG by depth."""
-    found = ndcg_of(model_path, tables, format_)
+    found = ndcg_of(model_path, tables, options)
     if as_json:
         print_json({**{f"ndcg@{k}": value for k, value in found.items()}, "warning": _WARNING})
         return
@@ -177,15 +177,25 @@ def evaluate_lists(
     print_message(_WARNING, word="warning")
 
 
-def ndcg_of(model_path: str, tables: tuple[str, ...], format_: str | None) -> dict[int, float]:
+def ndcg_of(model_path: str, tables: tuple[str, ...], options: TableOptions) -> dict[int, float]:
     """Mean NDCG of a ranking model on held-out lists, by depth."""
-    from hushfit.data.lists import read_documents
     from hushfit.models import load_ranker
 
     model = load_ranker(model_path)
-    table = read_documents(tables, _schema_of(model, model_path), format_)
+    table = documents_in(tables, _schema_of(model, model_path), options)
     values = model.estimator.ndcg(table.X, table.y, table.qid, depths=DEPTHS)
     return dict(zip(DEPTHS, map(float, values), strict=True))
+
+
+def documents_in(paths: Sequence[str], schema: Any, options: TableOptions, **wanted: Any) -> Any:
+    """Documents of tables or of LETOR text, which has but one form."""
+    from hushfit.data.lists import read_documents
+
+    if schema.n_features is None:
+        options.tables(paths)  # refuses those that are about none of them
+        return read_documents(paths, schema, options.format, form=options.form(), **wanted)
+    options.refuse("the schema is of LETOR text")
+    return read_documents(paths, schema, **wanted)
 
 
 def _schema_of(model: Any, path: str) -> Any:
@@ -199,7 +209,7 @@ def _schema_of(model: Any, path: str) -> Any:
 def scored_documents(
     model_path: str,
     tables: tuple[str, ...],
-    format_: str | None,
+    options: TableOptions,
     keep: Sequence[str],
 ) -> tuple[list[str], list[Any]]:
     """The columns of ``hushfit predict`` with a ranking model and their names: kept ones, query,
@@ -207,12 +217,11 @@ def scored_documents(
     """
     import numpy as np
 
-    from hushfit.data.lists import read_documents
     from hushfit.models import load_ranker
 
     model = load_ranker(model_path)
     schema = _schema_of(model, model_path)
-    table = read_documents(tables, schema, format_, graded=False, keep=keep)
+    table = documents_in(tables, schema, options, graded=False, keep=keep)
     scores = model.estimator.predict(table.X)
     places = np.empty(len(scores), dtype=int)
     for order in model.estimator.rank(table.X, table.qid):

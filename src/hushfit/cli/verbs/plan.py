@@ -7,8 +7,12 @@ from typing import Any
 import click
 
 from hushfit.cli._models import BY_TARGET, MODELS
+from hushfit.cli._options import written_options
+from hushfit.cli._planned import with_stated
 from hushfit.cli._printing import json_option, print_json, print_message, print_table
 
+# Where no number of rows says what is small.
+_USUAL_DELTA = 1e-6
 # Options that go with --inference alone.
 _OF_INTERVALS = "width", "spread", "expected_mean", "cov_type"
 
@@ -19,6 +23,8 @@ _OF_INTERVALS = "width", "spread", "expected_mean", "cov_type"
     epilog="""\b
 Examples:
   hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4
+  hushfit plan --schema schema.toml --rows 50000
+  hushfit plan --schema schema.toml
   hushfit plan --persons 71000 --columns 100
   hushfit plan --rows 50000 --columns 100 --adjacency label
   hushfit plan --rows 50000 --columns 30 --model linear
@@ -26,6 +32,13 @@ Examples:
   hushfit plan --rows 20000 --columns 10 --inference --expected-mean .05
   hushfit plan --rows 50000 --columns 100 --theory
   hushfit plan --lists 800 --columns 46 --unit labels""",
+)
+@click.option(
+    "--schema",
+    "schema_path",
+    type=click.Path(dir_okay=False),
+    help="Public description (TOML) that states columns, classes, the kind of target and whether "
+    "persons are protected. Without --rows or --persons only the number that is needed is printed.",
 )
 @click.option("--rows", type=int, help="Number of rows, if single rows are protected.")
 @click.option("--persons", type=int, help="Number of persons, if persons are protected.")
@@ -41,8 +54,11 @@ Examples:
 )
 @click.option("--rows-per-person", type=int, help="As for fit; needs --persons.")
 @click.option(
-    "--columns", required=True, type=int, help="Encoded columns; each category counts as one."
+    "--columns",
+    type=int,
+    help="Encoded columns; each category counts as one. Needed without --schema.",
 )
+@click.option("--classes", type=int, help="Number of classes to predict.  [default: 2]")
 @click.option(
     "--epsilon-range",
     default=".05:4",
@@ -129,8 +145,8 @@ def command(**given: Any) -> None:
     algorithm is expected to lose against a fit without privacy, and the rows or persons needed to
     lose no more than --target-loss.
 
-    Reads no data. The rule and its uncertainty (nine cases in ten are within a factor of 2.7) are
-    in docs/cli.md.
+    Reads no data: with --schema, the schema alone. The rule and its uncertainty (nine cases in ten
+    are within a factor of 2.7) are in docs/cli.md.
 
     For numbers, grades and counts (--model linear, poisson and others) there is no such rule. It
     prints the noise, and the number of rows or persons below which noise hides everything.
@@ -145,12 +161,27 @@ def command(**given: Any) -> None:
     from hushfit._write import write_whole
     from hushfit.forecast import forecast, rows_needed, warning_of_few
 
+    if given["schema_path"] is not None:
+        given = with_stated(given, written_options())
+    elif given["columns"] is None:
+        raise click.UsageError(
+            "Give --columns, the number of encoded columns, or --schema FILE, which states it."
+        )
     if given["lists"] is not None or given["unit"] is not None:
         _plan_ranking(given)
         return
     given["adjacency"] = given["adjacency"] or "replace-one"
     count, unit = _units(given)
     _refuse_other_adjacency(given["adjacency"], unit)
+    if given["model"] == "mlp":
+        raise click.UsageError(
+            "There is no plan for networks: their noise follows from batches and epochs. "
+            "docs/networks.md has how to choose them. Leave --model out to plan a linear model."
+        )
+    _refuse_other_classes(given)
+    if count is None:
+        _plan_units(given, unit)
+        return
     if given["theory"]:
         _plan_theory(given, count, unit)
         return
@@ -168,11 +199,11 @@ def command(**given: Any) -> None:
         return
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     penalty = None if given["penalty"] == "none" else given["penalty"]
-    epsilons = _grid(given["epsilon_range"])
+    epsilons, classes = _grid(given["epsilon_range"]), given["classes"] or 2
     place = (count, given["columns"])
     solvers = _solvers(given)
     forecasts = [
-        forecast(*place, epsilon, delta, given["adjacency"], penalty, unit, solvers)
+        forecast(*place, epsilon, delta, given["adjacency"], penalty, unit, solvers, classes)
         for epsilon in epsilons
     ]
     needed = [
@@ -367,11 +398,13 @@ def _times(count: int) -> str:
     return "" if count == 1 else f"{count} x "
 
 
-def _units(given: dict[str, Any]) -> tuple[int, Any]:
-    """How many units there are, and what they are."""
+def _units(given: dict[str, Any]) -> tuple[int | None, Any]:
+    """How many units there are, and what they are; None if a schema is given and no number."""
     from hushfit.unit import ROW, PrivacyUnit
 
     rows, persons = given["rows"], given["persons"]
+    if "protected" in given:
+        return (persons if rows is None else rows), given["protected"]
     weights = given["person_weight"], given["rows_per_person"]
     if (rows is None) == (persons is None):
         raise click.UsageError("Give either --rows or --persons: what the guarantee protects.")
@@ -380,6 +413,53 @@ def _units(given: dict[str, Any]) -> tuple[int, Any]:
     if weights != (None, None):
         raise click.UsageError("--person-weight and --rows-per-person need --persons.")
     return rows, ROW
+
+
+def _refuse_other_classes(given: dict[str, Any]) -> None:
+    """The number of classes is for models of classes."""
+    of_classes = given["model"] in (None, *BY_TARGET["categorical"])
+    if given["classes"] is not None and not of_classes:
+        raise click.UsageError(
+            f"--classes is for models of classes, and --model {given['model']} is of numbers. "
+            "Leave it out."
+        )
+
+
+def _plan_units(given: dict[str, Any], unit: Any) -> None:
+    """How many rows or persons are needed, by a schema that does not state how many there are."""
+    from hushfit.forecast import rows_needed
+
+    number, special = f"--{unit.plural}", given["inference"] or given["theory"] or given["svg"]
+    if special or given["solver"] != "auto" or given["model"] not in BY_TARGET["categorical"]:
+        raise click.UsageError(
+            f"{given['schema_path']} does not state how many {unit.plural} there are, and this "
+            f"plan depends on it. Give {number}."
+        )
+    delta = _USUAL_DELTA if given["delta"] is None else given["delta"]
+    chosen = given["target_loss"], given["columns"]
+    needed = {
+        epsilon: rows_needed(*chosen, epsilon, delta, given["adjacency"])
+        for epsilon in _grid(given["epsilon_range"])
+    }
+    if given["as_json"]:
+        plans = [{"epsilon": e, f"{unit.plural}_needed": list(n)} for e, n in needed.items()]
+        public = {"columns": given["columns"], "adjacency": given["adjacency"], "delta": delta}
+        print_json({**public, "target_loss": given["target_loss"], "plans": plans})
+        return
+    rows = [
+        [f"{epsilon:g}", f"{expected:,}", f"{low:,} to {high:,}"]
+        for epsilon, (expected, low, high) in needed.items()
+    ]
+    title = (
+        f"{unit.plural.capitalize()} to lose {100 * given['target_loss']:g} points of accuracy "
+        f"with {given['columns']:,} columns ({given['adjacency']}, delta={delta:.2g})"
+    )
+    print_table(title, ["epsilon", unit.plural, "9 cases in 10"], rows)
+    print_message(
+        f"estimates from a rule fitted to eight tables, no guarantees. With {number} the plan has "
+        "what your number of them loses, and the noise.",
+        word="note",
+    )
 
 
 def _refuse_other_adjacency(adjacency: str, unit: Any) -> None:
@@ -517,7 +597,7 @@ def _print_forecasts(
             "three tables the loss was 0.1 to 1.1 times what it says.",
             word="note",
         )
-    if given["units"] == "persons":
+    if given["units"] == "persons" or given["classes"] not in (None, 2):
         print_message(
             "the rule was measured with one row per person and two classes; with several rows per "
             "person or more classes the loss may differ.",
