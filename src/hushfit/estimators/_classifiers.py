@@ -531,7 +531,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
 
     @property
     def positive_(self) -> Any:
-        """Of two classes, the one that the threshold, intervals and reports speak of; None of more."""
+        """Of two classes, the one that the threshold, intervals and reports speak of; else None."""
         check_is_fitted(self)
         place = positive_place(self.pos_label, self.classes_)
         return None if place is None else self.classes_.tolist()[place]

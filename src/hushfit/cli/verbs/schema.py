@@ -422,8 +422,8 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
         print_message(f"column {name!r} was left out: {reason}.", word="note")
     count = len(draft.schema.feature_names)
     print_message(
-        f"the columns are encoded as {count} features: `hushfit plan --schema {output}` says what can "
-        "be learnt.",
+        f"the columns are encoded as {count} features: `hushfit plan --schema {output}` says what "
+        "can be learnt.",
         word="note",
     )
     print_message(_WARNING, word="warning")

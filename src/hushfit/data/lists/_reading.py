@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit.data.lists._grouping import one_for_each_list
 from hushfit.data.schema import TextForm
 from hushfit.errors import InvalidArgument
 
@@ -177,24 +178,11 @@ class DocumentTable:
     kept: dict[str, list[str]] = field(default_factory=dict)
 
     def list_persons(self) -> AnyArray | None:
-        """The person of each list, which is that of all its documents.
-
-        A list of two persons' documents is refused: counted as the first one's, it would have no
-        bound on what the second contributes.
-        """
+        """The person of each list; None without persons."""
         if self.persons is None:
             return None
-        starts = np.concatenate([[0], np.flatnonzero(self.qid[1:] != self.qid[:-1]) + 1])
-        persons: AnyArray = self.persons[starts]
-        own, first = self.persons, np.repeat(persons, np.diff([*starts, len(self.qid)]))
-        missing = (own != own) & (first != first)  # nan, which no value equals
-        if not np.all((own == first) | missing):
-            raise InvalidArgument(
-                "The documents of one list name different persons. Give every person's documents "
-                "a query of their own. Nothing was spent. (This error reveals something about the "
-                "table to whoever sees it.)"
-            )
-        return persons
+        changes = np.flatnonzero(self.qid[1:] != self.qid[:-1]) + 1
+        return one_for_each_list(self.persons, np.array([0, *changes, len(self.qid)]))
 
 
 def read_documents(
