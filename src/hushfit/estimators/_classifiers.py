@@ -213,6 +213,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         self.keep_inference(
             self.inferred(fit, prepared, input_names(self)) if self.inference else None
         )
+        self.receipt_ = fit.receipt
         return self.accept(fit.result, fit.guarantee, prepared, fit.transcript)
 
     def _solver(self) -> Any:
@@ -841,6 +842,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Fixed in advance; it does not depend on the rows.
     privacy_ : Guarantee
         The guarantee. Print it.
+    receipt_ : Receipt or None
+        The payment, which `hushfit.save_model` writes into the file; None without a ledger.
 
     Examples
     --------

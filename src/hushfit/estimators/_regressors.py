@@ -321,6 +321,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         self.n_iter_ = fit.result.steps
         self._fitted_bounds, self._fitted_scale = bounds, scale
         self.privacy_: Guarantee = fit.guarantee
+        self.receipt_ = fit.receipt
         return self
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Vector]:

@@ -76,7 +76,9 @@ def fit_table(
             "intervals."
         )
     fitted = _fit_classes if rows.classes else _fit_numbers
-    return fitted(estimator, rows, file, ledger)
+    made = fitted(estimator, rows, file, ledger)
+    estimator.receipt_ = made.fit.receipt
+    return made
 
 
 def fitted_to_schema_rows(estimator: Any, rows: Any, y: Any, groups: Any) -> Any:
