@@ -1,13 +1,14 @@
 """What the verbs do with lists of documents: a schema with a ``query``, or a ranking model."""
 
 import shlex
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from hushfit.cli._files import TableOptions
+from hushfit.cli._options import OF_EVERY_FIT, refuse_ignored_options, written_options
 from hushfit.cli._printing import at_terminal, print_json, print_message, print_table
 
 DEPTHS = (1, 2, 4, 8, 10)
@@ -17,27 +18,15 @@ _WARNING = (
 )
 
 
-# Options of `fit` that say nothing about lists.
-_FOR_TABLES = {
-    "cache": "--cache",
-    "model": "--model",
-    "penalty": "--penalty",
-    "graph_path": "--graph",
-    "alpha": "--alpha",
-    "l1_ratio": "--l1-ratio",
-    "threshold": "--threshold",
-    "person_weight": "--person-weight",
-    "accept_draft": "--accept-draft",
-}
+# Options of `fit` that lists take; the others say nothing about them.
+_TAKEN: Final = (
+    *OF_EVERY_FIT,
+    *("person", "rows_per_person", "adjacency", "solver", "loss", "allow_large_delta"),
+)
 
 
-def fit_lists(
-    schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any], written: Set[str]
-) -> None:
-    """``hushfit fit`` with a schema of lists: read, pay, fit, write.
-
-    ``written`` has the names of the options that are on the command line.
-    """
+def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]) -> None:
+    """``hushfit fit`` with a schema of lists: read, pay, fit, write."""
     from hushfit.cli._files import reserved_space
     from hushfit.cli._paid_model import (
         note_account_of_rows,
@@ -48,7 +37,7 @@ def fit_lists(
     from hushfit.models import Provenance, RankingModel, paid_receipt, ranker_json
     from hushfit.privacy.ledger import redacted
 
-    schema = _settled(schema, given, written)
+    schema = _settled(schema, given)
     ledger = open_ledger()
     estimator = _estimator(schema, ledger, given)
     note_account_of_rows(ledger, schema.person)
@@ -66,18 +55,15 @@ def fit_lists(
     note_bound_account(ledger, receipt)
 
 
-def _settled(schema: Any, given: dict[str, Any], written: Set[str]) -> Any:
+def _settled(schema: Any, given: dict[str, Any]) -> Any:
     """The schema with the options about persons; refuses options that would be ignored."""
     from dataclasses import replace
 
     from hushfit.errors import InvalidArgument
 
-    unused = [option for name, option in _FOR_TABLES.items() if name in written]
-    if unused:
-        raise click.UsageError(
-            f"{', '.join(unused)} would be ignored: {given['schema_path']} has a `query`, so a "
-            "ranking model is fitted. Leave it out."
-        )
+    refuse_ignored_options(
+        _TAKEN, f"{given['schema_path']} has a `query`, so a ranking model is fitted"
+    )
     if schema.unconfirmed:
         raise InvalidArgument(
             f"{given['schema_path']} was drafted from the rows and is not confirmed. Replace its "
@@ -93,7 +79,7 @@ def _settled(schema: Any, given: dict[str, Any], written: Set[str]) -> Any:
             "lists. Nothing was spent. Use unit 'person' in the schema, which protects all lists "
             "of a person, 'labels', which protects all grades of a person, or name no person."
         )
-    if "adjacency" in written:
+    if "adjacency" in written_options():
         _refuse_other_adjacency(schema, given["adjacency"])
     return schema
 

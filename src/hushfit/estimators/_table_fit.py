@@ -75,6 +75,11 @@ def fit_table(
             f"{file.schema.features!r}. Nothing was spent. Use features = 'linear', or fit without "
             "intervals."
         )
+    if file.schema.scaling == "public" and (estimator.inference or not rows.classes):
+        raise InvalidArgument(
+            "scaling = 'public' of the schema is for classifiers without intervals: other models "
+            "keep the lengths of rows. Nothing was spent. Delete that line."
+        )
     fitted = _fit_classes if rows.classes else _fit_numbers
     made = fitted(estimator, rows, file, ledger)
     estimator.receipt_ = made.fit.receipt

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from hushfit.cli._files import TableOptions, table_options
+from hushfit.cli._options import as_written, written_options
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -109,12 +110,12 @@ def command(model_path: str, tables: tuple[str, ...], as_json: bool, **given: An
 
 
 def _refuse_unused(given: dict[str, Any]) -> None:
-    payment = ("epsilon", "delta", "ledger", "dataset", "seed")
+    payment = ("epsilon", "delta", "adjacency", "ledger", "dataset", "seed")
     if given["private"]:
         if given["epsilon"] is None or given["delta"] is None:
             raise click.UsageError("--private needs --epsilon and --delta.")
         return
-    unused = [f"--{name}" for name in payment if given[name] is not None]
+    unused = [as_written(name) for name in payment if name in written_options()]
     if unused:
         raise click.UsageError(f"{', '.join(unused)}: only with --private, which adds noise.")
 

@@ -7,14 +7,22 @@ from typing import Any
 import click
 
 from hushfit.cli._models import BY_TARGET, MODELS
-from hushfit.cli._options import written_options
+from hushfit.cli._options import refuse_ignored_options, written_options
 from hushfit.cli._planned import with_stated
 from hushfit.cli._printing import json_option, print_json, print_message, print_table
 
 # Where no number of rows says what is small.
 _USUAL_DELTA = 1e-6
-# Options that go with --inference alone.
-_OF_INTERVALS = "width", "spread", "expected_mean", "cov_type"
+# Options of each kind of plan.
+_OF_EVERY_PLAN = (
+    *("schema_path", "columns", "persons", "epsilon_range", "delta", "adjacency", "as_json"),
+)
+_OF_ROWS = (*_OF_EVERY_PLAN, "rows", "person_weight", "rows_per_person")
+_OF_NUMBERS = (*_OF_ROWS, "model")
+_OF_CLASSES = (*_OF_NUMBERS, "classes", "penalty", "solver", "target_loss", "svg")
+_OF_INTERVALS = (*_OF_NUMBERS, "inference", "width", "spread", "expected_mean", "cov_type")
+_OF_THEOREMS = (*_OF_ROWS, "theory", "distance", "steps")
+_OF_RANKING = (*_OF_EVERY_PLAN, "lists", "unit", "rows")
 
 
 @click.command(
@@ -168,6 +176,7 @@ def command(**given: Any) -> None:
             "Give --columns, the number of encoded columns, or --schema FILE, which states it."
         )
     if given["lists"] is not None or given["unit"] is not None:
+        refuse_ignored_options(_OF_RANKING, "a ranking model has lists, no rows")
         _plan_ranking(given)
         return
     given["adjacency"] = given["adjacency"] or "replace-one"
@@ -178,25 +187,30 @@ def command(**given: Any) -> None:
             "There is no plan for networks: their noise follows from batches and epochs. "
             "docs/networks.md has how to choose them. Leave --model out to plan a linear model."
         )
-    _refuse_other_classes(given)
     if count is None:
         _plan_units(given, unit)
         return
     if given["theory"]:
+        refuse_ignored_options(_OF_THEOREMS, "--theory goes with sizes and budgets alone")
         _plan_theory(given, count, unit)
         return
     if given["distance"] is not None or given["steps"] is not None:
         raise click.UsageError("--distance and --steps are for --theory. Give it too.")
     if given["inference"]:
+        refuse_ignored_options(_OF_INTERVALS, "--inference plans intervals of the usual fit")
         _plan_intervals(given, count, unit)
         return
-    if any(given[name] is not None for name in _OF_INTERVALS):
+    if any(given[name] is not None for name in ("width", "spread", "expected_mean", "cov_type")):
         raise click.UsageError(
             "--width, --spread, --expected-mean and --cov-type are for --inference. Give it too."
         )
     if given["model"] not in (None, *BY_TARGET["categorical"]):
+        refuse_ignored_options(
+            _OF_NUMBERS, f"--model {given['model']} is of numbers, for which only noise is known"
+        )
         _plan_numbers(given, count, unit)
         return
+    refuse_ignored_options(_OF_CLASSES, "the plan is of a model of classes")
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     penalty = None if given["penalty"] == "none" else given["penalty"]
     epsilons, classes = _grid(given["epsilon_range"]), given["classes"] or 2
@@ -238,8 +252,6 @@ def command(**given: Any) -> None:
 def _plan_theory(given: dict[str, Any], count: int, unit: Any) -> None:
     from hushfit.theory import ROWS, Setting, all_bounds
 
-    if any((given["svg"], given["inference"], given["model"], given["penalty"] != "none")):
-        raise click.UsageError("--theory goes with sizes and budgets alone. Leave the others out.")
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     chosen = {key: given[key] for key in ("distance", "steps") if given[key] is not None}
     bounds = {
@@ -302,8 +314,6 @@ def _solvers(given: dict[str, Any]) -> list[str]:
 def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
     from hushfit.forecast import interval_forecast
 
-    if given["svg"] is not None or given["penalty"] != "none":
-        raise click.UsageError("--svg and --penalty are not for --inference. Leave them out.")
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     model, wished = given["model"] or "logistic", given["width"] or 0.2
     spread = given["spread"] or 0.5
@@ -361,11 +371,6 @@ def _assumed(mean: float | None) -> str:
 def _plan_numbers(given: dict[str, Any], count: int, unit: Any) -> None:
     from hushfit.report import number_forecast
 
-    if given["svg"] is not None or given["penalty"] != "none":
-        raise click.UsageError(
-            f"--svg and --penalty are for classes, and --model {given['model']} is not. Leave them "
-            "out."
-        )
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     counts, place = given["model"] == "poisson", (count, given["columns"])
     plans = [
@@ -413,16 +418,6 @@ def _units(given: dict[str, Any]) -> tuple[int | None, Any]:
     if weights != (None, None):
         raise click.UsageError("--person-weight and --rows-per-person need --persons.")
     return rows, ROW
-
-
-def _refuse_other_classes(given: dict[str, Any]) -> None:
-    """The number of classes is for models of classes."""
-    of_classes = given["model"] in (None, *BY_TARGET["categorical"])
-    if given["classes"] is not None and not of_classes:
-        raise click.UsageError(
-            f"--classes is for models of classes, and --model {given['model']} is of numbers. "
-            "Leave it out."
-        )
 
 
 def _plan_units(given: dict[str, Any], unit: Any) -> None:
@@ -514,14 +509,8 @@ def _plan_ranking(given: dict[str, Any]) -> None:
 def _ranking_units(given: dict[str, Any]) -> tuple[int, str, str]:
     """How many lists or persons there are, the unit, and the word for it."""
     lists, persons, unit = given["lists"], given["persons"], given["unit"] or "labels"
-    weights = given["person_weight"], given["rows_per_person"]
-    if given["rows"] is not None or weights != (None, None) or given["penalty"] != "none":
-        raise click.UsageError(
-            "A ranking model has lists, no rows, and takes neither person weights nor a penalty. "
-            "Give --lists or --persons, --columns and --unit."
-        )
-    if given["svg"] is not None:
-        raise click.UsageError("--svg draws the accuracy lost, which is not forecast for rankings.")
+    if given["rows"] is not None:
+        raise click.UsageError("A ranking model has lists, no rows. Give --lists or --persons.")
     if (lists is None) == (persons is None):
         raise click.UsageError("Give either --lists or --persons: what the guarantee protects.")
     if (unit == "person" and persons is None) or (unit == "list" and lists is None):
