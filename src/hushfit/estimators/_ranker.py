@@ -201,6 +201,7 @@ class PrivateRanker(BaseEstimator):
         array of shape (n_documents,)
         """
         check_is_fitted(self)
+        X = as_frame(X)
         for name in self._apart:
             X = features_of(X, name)
         features = np.nan_to_num(self._validated(X, reset=False), posinf=0.0, neginf=0.0)

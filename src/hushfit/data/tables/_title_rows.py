@@ -38,8 +38,11 @@ def _usual_width(rows: Sequence[Sequence[str]]) -> int:
 
 
 def _is_title(row: Sequence[str], width: int) -> bool:
-    """Whether a row is no row of the table: it is shorter, or most of its cells are empty."""
-    return len(row) < width or 2 * sum(map(bool, row)) < width
+    """Whether a row is no row of the table: it is shorter, or only its first cell, or few of its
+    cells, are not empty.
+    """
+    filled = sum(map(bool, row))
+    return len(row) < width or 2 * filled < width or (filled == 1 < width and bool(row[0]))
 
 
 def _has_names(row: Sequence[str]) -> bool:
