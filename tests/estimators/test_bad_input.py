@@ -658,3 +658,11 @@ def test_no_table_has_such_a_size(size):
         for sizes in ((size, 3), (100, size)):
             with pytest.raises(InvalidArgument, match=r"at least 1"):
                 quote(*sizes)
+
+
+def test_a_quote_that_is_given_rows_does_not_print_them():
+    rows = np.full((4, 3), SECRET)
+    for quote in (PrivateLogisticRegression(classes=[0, 1]).quote, PrivateLasso().quote):
+        with pytest.raises(InvalidArgument, match=r"n_units is ndarray.*not the rows") as refusal:
+            quote(rows, np.zeros(4))
+        assert "123456" not in str(refusal.value)

@@ -640,7 +640,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         check_is_fitted(self)
         return np.flatnonzero(np.any(self.coef_ != 0, axis=0))
 
-    def shape_values(self, column: int, output: int = 0) -> tuple[Vector, Vector]:
+    def shape_values(self, column: int | str, output: int = 0) -> tuple[Vector, Vector]:
         """The shape function of a numeric column of an additive model, at its knots.
 
         It is linear between knots. A margin is the sum of the shape functions, of the weights of
@@ -650,8 +650,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
 
         Parameters
         ----------
-        column : int
-            Number of the input column.
+        column : int or str
+            Number or name of the input column.
         output : int, default=0
             Number of the class, for more than two classes.
 
@@ -662,7 +662,12 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         values : array
         """
         check_is_fitted(self)
-        return shape_values(self.feature_map_, self.coef_[output], self.row_profile_, column)
+        if not 0 <= output < len(self.coef_):
+            raise InvalidArgument(
+                f"output={output!r} is no row of coef_, which has {len(self.coef_)}. With two "
+                "classes leave it out; with more it is the place of the class in classes_."
+            )
+        return shape_values(self, self.coef_[output], column)
 
     def _bounds(self, n_features: int) -> FeatureBounds | None:
         given = feature_ranges(self)

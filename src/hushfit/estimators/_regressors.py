@@ -522,7 +522,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             margins[block.place] = block.margins(w)
         return margins
 
-    def shape_values(self, column: int) -> tuple[Vector, Vector]:
+    def shape_values(self, column: int | str) -> tuple[Vector, Vector]:
         """The shape function of a numeric column of an additive model, at its knots.
 
         It is linear between knots. A prediction is the sum of the shape functions, of the weights
@@ -532,8 +532,8 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
         Parameters
         ----------
-        column : int
-            Number of the input column.
+        column : int or str
+            Number or name of the input column.
 
         Returns
         -------
@@ -542,7 +542,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         values : array
         """
         check_is_fitted(self)
-        return shape_values(self.feature_map_, self.coef_, self.row_profile_, column)
+        return shape_values(self, self.coef_, column)
 
     @property
     def support_(self) -> Any:
