@@ -16,6 +16,7 @@ from hushfit.data import FeatureBounds, Persons, persons_of
 from hushfit.data.lists import Documents, RankedLists, list_starts
 from hushfit.errors import InvalidArgument, NonFiniteRecords
 from hushfit.estimators._linear import no_cell_quoted
+from hushfit.estimators._missing import with_plain_gaps
 from hushfit.estimators._persons import name_of_ids
 from hushfit.estimators._private_fit import check_sizes
 from hushfit.estimators._progress import progress_bar
@@ -402,7 +403,7 @@ class PrivateRanker(BaseEstimator):
         with no_cell_quoted():
             X = validate_data(
                 self,
-                X,
+                with_plain_gaps(X),
                 reset=reset,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],

@@ -40,6 +40,7 @@ from hushfit.estimators._inference import (
     middle_of,
     require_feasible,
 )
+from hushfit.estimators._labels import as_cells, numbers_of
 from hushfit.estimators._linear import (
     clipped,
     in_original_units,
@@ -595,26 +596,25 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
 
 def with_missing_targets(y: Any, check: Callable[..., tuple[Any, Vector]]) -> tuple[Any, Vector]:
-    """Rows and targets as ``check(y=...)`` returns them, with missing and infinite targets left as
-    they are: scikit-learn refuses these, which would tell of a row.
+    """Rows and targets as ``check(y=...)`` returns them, with infinite targets as they are and NaN
+    for those that are missing or no numbers: scikit-learn refuses these, which would tell of a row.
 
     Targets are float64 in any case: one that is missing must not change how others are rounded.
     """
-    targets = _numbers(y)
+    # Columns of a type for texts are refused by that type, whatever they hold.
+    cells = np.asarray(y, dtype=str) if _is_of_texts(y) else as_cells(y)
+    targets = numbers_of(cells)
     if targets is None:
-        return check(y=y)
+        return check(y=cells)
     X, _ = check(y=np.where(np.isfinite(targets), targets, 0.0))
     return X, targets.ravel()
 
 
-def _numbers(y: Any) -> Vector | None:
-    """Targets as floats; None if they are no real numbers, which scikit-learn refuses."""
-    try:
-        # The missing value of pandas is no float.
-        given = np.asarray(y.where(y.notna(), np.nan) if hasattr(y, "notna") else y)
-        return None if given.dtype.kind == "c" else given.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        return None
+def _is_of_texts(y: Any) -> bool:
+    """Whether a column of pandas or polars is of a type for texts, or for categories in texts."""
+    kind = getattr(y, "dtype", None)
+    categories = getattr(kind, "categories", None)
+    return str(getattr(categories, "dtype", kind)).lower() in ("str", "string")
 
 
 def _stored(budget: Budget) -> type[np.floating[Any]]:
