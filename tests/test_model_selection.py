@@ -19,6 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from _support import RELATIONS, curator_over, source_of
 from hushfit import Ledger, PrivateLogisticRegression, model_selection
+from hushfit.audit.checks._boundary import recorded_boundary
 from hushfit.data import SeededCoins, persons_of
 from hushfit.errors import (
     BudgetExceeded,
@@ -416,6 +417,27 @@ def test_a_label_outside_the_classes_scores_nothing_and_raises_nothing(label):
     np.testing.assert_allclose(scorer_from("brier")(Model(), None, y), [0.96, 0.0])
 
 
+@pytest.mark.parametrize("odd", ["c", None, math.nan, 10**400, {}, ["a", "b"]], ids=repr)
+@pytest.mark.parametrize("scoring", ["accuracy", "brier"])
+def test_an_odd_label_changes_the_score_of_its_own_row_alone(scoring, odd):
+    """numpy would make texts of all numbers in a list if one label is a text."""
+
+    class Model:
+        classes_ = np.array([0, 1])
+
+        def predict(self, X):
+            return np.array([0, 1, 1, 0])
+
+        def predict_proba(self, X):
+            return np.array([[0.8, 0.2], [0.5, 0.5], [0.1, 0.9], [0.7, 0.3]])
+
+    scores = scorer_from(scoring)
+    ordinary = scores(Model(), None, np.array([0, 1, 1, 0]))
+    found = scores(Model(), None, np.array([0, odd, 1, 0], dtype=object))
+    assert found[1] == 0 < ordinary[1]
+    np.testing.assert_array_equal(np.delete(found, 1), np.delete(ordinary, 1))
+
+
 # The search
 
 
@@ -642,6 +664,42 @@ def test_a_score_is_needed_for_every_record(scoring):
 
 
 @pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.usefixtures("quiet_fits")
+@pytest.mark.parametrize("odd", ["text", None, [1], 10**400], ids=repr)
+@pytest.mark.parametrize("scoring", ["accuracy", "brier"])
+def test_one_odd_label_in_a_list_moves_the_scores_by_one_at_most(scoring, odd, monkeypatch):
+    """A search over models that do not depend on the rows, with the label of each row in turn."""
+    X, y = rows(40)
+    released, totals = model_selection.released_score, []
+
+    def noted(scores, *terms):
+        totals.append(scores.sum())
+        return released(scores, *terms)
+
+    monkeypatch.setattr(model_selection, "released_score", noted)
+
+    def total_of(labels):
+        del totals[:]
+        with recorded_boundary(seal=True):
+            search(delta=1e-3, scoring=scoring).fit(X, labels)
+        return np.array(totals)
+
+    ordinary = total_of(y.tolist())
+    moves = [
+        np.abs(total_of([*y[:row].tolist(), odd, *y[row + 1 :].tolist()]) - ordinary).max()
+        for row in range(10)
+    ]
+    assert 0 < max(moves) <= 1 + 1e-12
+
+
+def test_labels_in_two_columns_are_refused_before_payment():
+    X, y = rows(100)
+    ledger = Ledger(5.0, 1e-3)
+    with pytest.raises(InvalidArgument, match="in one dimension"):
+        search(delta=1e-3, ledger=ledger).fit(X, np.column_stack([y, y]))
+    assert ledger.entries == ()
+
+
 def test_a_search_finds_the_better_settings():
     """With many trials and little noise it takes the penalty that does not shrink all weights."""
     X, y = rows(2000)

@@ -31,7 +31,14 @@ from hushfit.errors import (
     UndeclaredRelease,
     WeakGuaranteeWarning,
 )
-from hushfit.estimators import features_of, persons_in, public_classes, split_groups
+from hushfit.estimators import (
+    as_cells,
+    features_of,
+    persons_in,
+    places_of,
+    public_classes,
+    split_groups,
+)
 from hushfit.preprocessing import (
     PrivatePipeline,
     fitted_with,
@@ -287,8 +294,8 @@ class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
             settled = trials.settled(spendable, rule, table, labels)
         record = self._record(settled.strength, rule)
         terms = self._terms(budget, randomness, unit)
+        held = scored_on.taken_from(X), _one_each(scored_on.taken_from(y))
         guarantee, _ = promised_and_paid(settled.cost, (record,), n, relation, terms, unit)
-        held = scored_on.taken_from(X), np.asarray(scored_on.taken_from(y))
 
         def one_trial() -> Trial:
             candidate = uniform_below(len(candidates), coins)
@@ -614,6 +621,16 @@ def _width_at(model: Any, name: str, X: Any, y: Any) -> int:
     return seen[0]
 
 
+def _one_each(y: Any) -> AnyArray:
+    """Held-out labels, each as it is; refused in more than one dimension, before payment."""
+    labels = as_cells(y)
+    if labels.shape[1:] not in ((), (1,)):
+        raise InvalidArgument(
+            "y should have one value for each row of X, in one dimension, and has not."
+        )
+    return labels.ravel()
+
+
 def best_of(one_trial: Callable[[], Trial], count: int) -> Trial:
     """The trial with the highest score; the first of equal ones."""
     best = one_trial()
@@ -670,13 +687,16 @@ def scorer_from(scoring: Any) -> Scorer:
 
 
 def _hits(model: Any, X: Any, y: AnyArray) -> Vector:
-    return np.asarray(model.predict(X) == y, dtype=np.float64)
+    # Not compared as arrays: one odd label would then turn all scores into misses.
+    predicted, given = np.unique(model.predict(X), return_inverse=True)
+    return np.asarray(places_of(y, predicted) == given, dtype=np.float64)
 
 
 def _brier(model: Any, X: Any, y: AnyArray) -> Vector:
     # A label that is not a class has probability 0; looking it up would raise an error that reveals
     # something about its row.
-    is_true_class = np.asarray(y)[:, None] == np.asarray(model.classes_)[None, :]
+    classes = np.asarray(model.classes_)
+    is_true_class = places_of(y, classes)[:, None] == np.arange(len(classes))
     given = np.where(is_true_class, model.predict_proba(X), 0.0).sum(axis=1)
     return np.asarray(1 - (1 - given) ** 2)
 

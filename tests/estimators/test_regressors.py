@@ -4,6 +4,9 @@ import math
 import pickle
 import warnings
 from contextlib import nullcontext
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -321,6 +324,54 @@ def test_a_target_that_is_not_finite_follows_a_public_rule(model):
     np.testing.assert_array_equal(fitted(model, X, of_pandas).coef_, fitted(model, X, holed).coef_)
     with pytest.raises(ValueError, match="NaN"):
         fitted(clone(model).set_params(nonfinite="raise"), X, holed)
+
+
+ODD_TARGETS = {
+    "a text": "much",
+    "nothing": None,
+    "missing in pandas": pd.NA,
+    "a complex number": 1j,
+    "a signalling decimal": Decimal("sNaN"),
+    "a date": date(2020, 1, 1),
+    "a list": [1, 2],
+    "an array": np.ones(2),
+    "an object": object(),
+}
+
+
+@pytest.mark.parametrize("odd", ODD_TARGETS.values(), ids=ODD_TARGETS)
+@pytest.mark.parametrize("layout", [list, lambda cells: pd.Series(cells, dtype=object)])
+@over_regressors
+@pytest.mark.filterwarnings(*IGNORED)
+def test_a_target_that_is_no_number_is_missing_and_nothing_tells_of_it(model, layout, odd):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (60, 2))
+    cells = np.rint(np.clip(2 + 2 * X[:, 0], *RANGE)).tolist()
+    gone = fitted(model, X, np.array([math.nan, *cells[1:]]))
+    found = fitted(model, X, layout([odd, *cells[1:]]))
+    np.testing.assert_array_equal(found.coef_, gone.coef_)
+    assert found.privacy_ == gone.privacy_
+
+
+@pytest.mark.filterwarnings(*IGNORED)
+def test_targets_in_a_list_are_read_one_by_one():
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    model = PrivateLinearRegression(target_bounds=(0.0, 4.0))
+    y = [1.0, 2, True, "3", Fraction(1, 2), Decimal(3), 10**400, -(10**400), [2.0], *[4.0] * 51]
+    plain = np.array([1.0, 2, 1, 3, 0.5, 3, 4, 0, 2, *[4.0] * 51])
+    np.testing.assert_array_equal(fitted(model, X, y).coef_, fitted(model, X, plain).coef_)
+    column = [[one] for one in plain]
+    np.testing.assert_array_equal(fitted(model, X, column).coef_, fitted(model, X, plain).coef_)
+
+
+@pytest.mark.parametrize("layout", [np.array, pd.Series, lambda y: pd.Series(y, dtype="category")])
+def test_targets_of_a_type_for_texts_are_refused(layout):
+    X = np.random.default_rng(0).uniform(-1, 1, (60, 2))
+    ledger = Ledger(20.0, 1e-3)
+    model = PrivateLinearRegression(target_bounds=(0.0, 4.0), epsilon=5.0, ledger=ledger)
+    with pytest.raises(InvalidArgument, match="Give a target of numbers"):
+        model.fit(X, layout(["1", "2"] * 30))
+    assert ledger.entries == ()
 
 
 @pytest.mark.filterwarnings(*IGNORED)

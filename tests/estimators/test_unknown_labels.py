@@ -116,7 +116,9 @@ def test_labels_are_read_one_by_one():
         return None, np.asarray(y, dtype=np.float64)
 
     for y, expected in (
-        (["c", 1, None, "a", ["b"]], [2, np.nan, np.nan, 0, np.nan]),
+        (["c", 1, None, "a", ["b", "a"]], [2, np.nan, np.nan, 0, np.nan]),
+        (["c", ["b"], "x", "a"], [2, 1, np.nan, 0]),
+        ([["c"], ["b"], ["x"], ["a"]], [2, 1, np.nan, 0]),
         (np.array(["b", "d", "a"]), [1, np.nan, 0]),
         (np.array(["b", np.nan, "a"], object), [1, np.nan, 0]),
     ):

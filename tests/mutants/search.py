@@ -78,6 +78,15 @@ def scored_on_what_was_fitted():
     return swapped(model_selection, split=split)
 
 
+def labels_compared_as_one_array():
+    """A text among the labels turns all of them into texts, none of which is a prediction."""
+
+    def hits(model, X, y):
+        return np.asarray(model.predict(X) == np.asarray(y.tolist()), dtype=np.float64)
+
+    return swapped(model_selection, _SCORERS={"accuracy": hits})
+
+
 def refit_for_nothing():
     original = model_selection.PrivateSearchCV.fit
 
@@ -176,6 +185,14 @@ SEARCH = (
         "two.",
         scored_on_what_was_fitted,
         ("payment of search",),
+    ),
+    Mutant(
+        "labels compared as one array",
+        "hushfit.model_selection",
+        "Held-out labels become one array, so that a text among them turns all scores into misses.",
+        labels_compared_as_one_array,
+        ("scores of a search",),
+        "our own search",
     ),
     Mutant(
         "refit for nothing",

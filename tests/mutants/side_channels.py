@@ -12,6 +12,7 @@ from hushfit.data.schema import _schema as schemas
 from hushfit.errors import WeakGuaranteeWarning
 from hushfit.estimators import _classifiers as classifiers
 from hushfit.estimators import _private_fit as fits
+from hushfit.estimators import _regressors as regressors
 from hushfit.estimators import encode_labels
 from hushfit.solvers import Result
 
@@ -117,6 +118,10 @@ def refuses_unknown_labels():
         return X, encode_labels(y, classes)
 
     return swapped(classifiers, with_unknown_labels=refusing)
+
+
+def refuses_odd_targets():
+    return swapped(regressors, with_missing_targets=lambda y, check: check(y=y))
 
 
 def drops_missing_rows():
@@ -247,6 +252,14 @@ SIDE_CHANNELS = (
         refuses_unknown_labels,
         (f"side channels of {_AUTO}", f"sealed door of {_AUTO}"),
         "our own array classifiers",
+    ),
+    Mutant(
+        "error for some targets",
+        "hushfit.estimators._regressors",
+        "A target that is missing, or no number, raises an error before the payment.",
+        refuses_odd_targets,
+        ("side channels of lasso", "sealed door of lasso"),
+        "our own regressors",
     ),
     Mutant(
         "rows with missing values dropped",

@@ -1,6 +1,10 @@
 """Modules that the proof does not cover are refused, before anything is paid."""
 
+import copy
 import math
+from collections import deque
+from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -54,13 +58,38 @@ class Counting(nn.Module):
 class Remembering(nn.Module):
     """Keeps something in a plain attribute, without using it."""
 
-    def __init__(self, remember):
+    def __init__(self, remember, seen=()):
         super().__init__()
-        self.last, self.remember, self.seen = nn.Linear(6, CLASSES), remember, []
+        self.last, self.remember = nn.Linear(6, CLASSES), remember
+        self.seen = copy.deepcopy(seen) or []
 
     def forward(self, x):
         self.remember(self, x.detach())
         return self.last(x)
+
+
+def counted_in(place):
+    def remember(module, x):
+        module.seen[place] = module.seen[place] + 1
+
+    return remember
+
+
+# What a module remembers it by, and what it keeps it in, whose size does not change.
+KEPT = {
+    "value of a dictionary": (counted_in("passes"), {"passes": 0}),
+    "value of a list": (counted_in(0), [0]),
+    "value of an inner list": (
+        lambda module, x: counted_in(0)(SimpleNamespace(seen=module.seen["a"]), x),
+        {"a": [0]},
+    ),
+    "tensor in a list": (lambda module, x: module.seen.__setitem__(0, x), [None]),
+    "queue": (lambda module, x: module.seen.append(module.seen[0] + 1), deque([0], maxlen=1)),
+    "object": (
+        lambda module, x: setattr(module.seen, "passes", module.seen.passes + 1),
+        SimpleNamespace(passes=0),
+    ),
+}
 
 
 def cached(module, x):
@@ -132,6 +161,10 @@ MIXING = {
         lambda: Remembering(lambda m, x: setattr(m, "batch", x)),
         "attribute 'batch' changes",
     ),
+    **{
+        name: (partial(Remembering, remember, seen), "attribute 'seen' changes")
+        for name, (remember, seen) in KEPT.items()
+    },
     "max-norm": (lambda: head(nn.Embedding(5, 6, max_norm=1.0)), "changes its weights"),
     "counts": (lambda: head(nn.Embedding(5, 6, scale_grad_by_freq=True)), "counts over a batch"),
     "recurrent": (lambda: head(nn.LSTM(6, 6)), "no per-example gradients"),

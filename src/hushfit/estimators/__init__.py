@@ -25,11 +25,14 @@ labels_of                       Rows as a frame, and labels as given or of the c
 unwrapped                       Rows as scikit-learn reads them
 input_names                     Names of the columns that an estimator was given
 refusal_of_shape                What to raise for rows of a wrong shape, without cells or sizes
+as_cells                        Labels or targets as an array, each as it is
 encode_labels                   Labels as numbers, by the public label set
+places_of                       The number of the class of each label
 public_classes                  The label set, sorted
 public_of                       What a fit by a schema takes as public, in words
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
+with_plain_gaps                 Rows in which pandas' marks of missing values are NaN
 with_unknown_labels             Checked rows and labels, of which some may be unknown
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
@@ -109,7 +112,13 @@ if TYPE_CHECKING:
         middle_of,
         require_feasible,
     )
-    from hushfit.estimators._labels import encode_labels, public_classes, with_unknown_labels
+    from hushfit.estimators._labels import (
+        as_cells,
+        encode_labels,
+        places_of,
+        public_classes,
+        with_unknown_labels,
+    )
     from hushfit.estimators._linear import (
         input_names,
         no_cell_quoted,
@@ -117,6 +126,7 @@ if TYPE_CHECKING:
         refuse_extras,
     )
     from hushfit.estimators._marginal_effects import MarginalEffects
+    from hushfit.estimators._missing import with_plain_gaps
     from hushfit.estimators._persons import (
         PersonSettings,
         ProtectsPersons,
@@ -183,6 +193,7 @@ __all__ = [
     "TableRows",
     "TargetScale",
     "additive_settings",
+    "as_cells",
     "as_frame",
     "column_names",
     "data_size",
@@ -199,6 +210,7 @@ __all__ = [
     "needs_class_counts",
     "no_cell_quoted",
     "persons_in",
+    "places_of",
     "private_fit",
     "progress_bar",
     "public_classes",
@@ -212,5 +224,6 @@ __all__ = [
     "split_groups",
     "unwrapped",
     "with_missing_targets",
+    "with_plain_gaps",
     "with_unknown_labels",
 ]

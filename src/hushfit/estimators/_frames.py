@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._missing import with_plain_gaps
 from hushfit.estimators._persons import column_names, without_column
 
 
@@ -59,7 +60,7 @@ class ArrowFrame:
 
 def unwrapped(X: Any) -> Any:
     """Rows as scikit-learn reads them and the names of their columns."""
-    return X.table if isinstance(X, ArrowFrame) else X
+    return X.table if isinstance(X, ArrowFrame) else with_plain_gaps(X)
 
 
 def refuse_dates(X: Any) -> None:

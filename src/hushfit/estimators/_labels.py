@@ -1,5 +1,6 @@
-"""Labels and the public label set."""
+"""Labels, the public label set, and targets, each of which is read by itself."""
 
+import math
 import warnings
 from collections.abc import Callable
 from typing import Any, Final
@@ -51,7 +52,7 @@ def _several(found: AnyArray) -> AnyArray:
 
 def encode_labels(y: AnyArray, classes: AnyArray) -> Vector:
     """-1 and +1 for two classes, the index of the class for more; refuses other labels."""
-    places = _places(y, classes)
+    places = places_of(y, classes)
     if (places < 0).any():
         raise InvalidArgument(
             f"y has a label that is not in classes={classes.tolist()!r}. Add it to classes if it "
@@ -67,9 +68,9 @@ def with_unknown_labels(
     """Rows as ``check(y=...)`` returns them, and labels as `encode_labels` does; NaN for a label
     that is missing or not among the classes, of which no error may tell.
 
-    Each label is read by itself: numpy would make texts of all labels in a list if one is a text.
+    Each label is read by itself.
     """
-    cells = np.array(y, object) if isinstance(y, list | tuple) else np.asarray(y)
+    cells = as_cells(y)
     kinds = _kind(cells), _kind(classes)
     if None not in kinds and kinds[0] != kinds[1]:
         raise InvalidArgument(
@@ -77,7 +78,7 @@ def with_unknown_labels(
             "both as numbers, or both as texts."
         )
     complex_type = cells.dtype.kind == "c"  # which scikit-learn refuses
-    places = _places(cells.ravel(), classes).reshape(cells.shape)
+    places = places_of(cells.ravel(), classes).reshape(cells.shape)
     X, places = check(y=y if complex_type else places)
     return X, np.where(places < 0, np.nan, _numbers(places, len(classes)))
 
@@ -87,8 +88,31 @@ def _kind(cells: AnyArray) -> str | None:
     return _HELD.get(cells.dtype.kind)
 
 
-def _places(cells: AnyArray, classes: AnyArray) -> IntVector:
-    """The number of the class of each label, -1 for none."""
+def as_cells(y: Any) -> AnyArray:
+    """Labels or targets as an array in which none is changed because of another: numpy would make
+    texts of all numbers in a list if one cell is a text.
+    """
+    if not isinstance(y, list | tuple):
+        return np.asarray(y)
+    cells = np.array(y, object)
+    # A list of one stands for what it holds, so that one such cell does not change the shape.
+    return cells.ravel() if cells.shape[1:] == (1,) else cells
+
+
+def places_of(cells: AnyArray, classes: AnyArray) -> IntVector:
+    """The number of the class of each label, -1 for none; each label is read by itself.
+
+    Parameters
+    ----------
+    cells : array
+        As `as_cells` gives them.
+    classes : array
+        Sorted.
+
+    Returns
+    -------
+    int array
+    """
     if _kind(cells) is not None and _kind(cells) == _kind(classes):
         found = np.searchsorted(classes, cells)
         known = classes[np.minimum(found, len(classes) - 1)] == cells
@@ -97,11 +121,49 @@ def _places(cells: AnyArray, classes: AnyArray) -> IntVector:
     return np.array([_place(cell, place_of) for cell in cells.tolist()], np.int64)
 
 
+def numbers_of(cells: AnyArray) -> Vector | None:
+    """Targets as floats, NaN where a cell is no number; each is read by itself. None for an array
+    whose type holds no real numbers.
+
+    Parameters
+    ----------
+    cells : array
+        As `as_cells` gives them.
+
+    Returns
+    -------
+    float array or None
+    """
+    if cells.dtype.kind in "biuf":
+        return cells.astype(np.float64, copy=False)
+    if cells.dtype.kind != "O":
+        return None
+    return np.array([_number(cell) for cell in cells.ravel()]).reshape(cells.shape)
+
+
 def _place(cell: Any, place_of: dict[Any, int]) -> int:
     try:
-        return place_of.get(cell, -1)
+        return place_of.get(_alone(cell), -1)
     except TypeError:  # a cell that cannot be compared is no label
         return -1
+
+
+def _number(cell: Any) -> float:
+    """A target as a float; NaN if it is no number."""
+    cell = _alone(cell)
+    if np.ndim(cell) > 0:
+        return math.nan
+    try:
+        return float(cell)
+    except OverflowError:  # an integer beyond the largest float
+        return math.inf if cell > 0 else -math.inf
+    except Exception:  # whatever an object raises would tell of it
+        return math.nan
+
+
+def _alone(cell: Any) -> Any:
+    """What a list of one holds; any other cell as it is."""
+    return cell[0] if isinstance(cell, list | tuple) and len(cell) == 1 else cell
 
 
 def _numbers(places: IntVector, n_classes: int) -> Vector:

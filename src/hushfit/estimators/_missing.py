@@ -16,6 +16,8 @@ from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument, NonFiniteRecords
 
 _RULES = ("fill", "zero", "raise")
+# Of pandas; recognised by name, so that it is not imported.
+_MISSING_TYPES = ("NAType", "NaTType")
 _ROWS_AT_ONCE = 4_096
 
 
@@ -25,6 +27,24 @@ def check_rule(nonfinite: Any) -> None:
         raise InvalidArgument(
             f"nonfinite={nonfinite!r} is not known. Use 'fill', 'zero' or 'raise'."
         )
+
+
+def with_plain_gaps(X: Any) -> Any:
+    """Rows in which pandas' marks of missing values are NaN.
+
+    Among objects, numpy can make no float of them, and its error would tell that there is one.
+    """
+    if hasattr(X, "notna") and hasattr(X, "dtypes"):
+        return X.where(X.notna(), np.nan) if object in X.dtypes.tolist() else X
+    if isinstance(X, np.ndarray):
+        return np.frompyfunc(_plain, 1, 1)(X) if X.dtype == object else X
+    if isinstance(X, list | tuple) and all(isinstance(row, list | tuple) for row in X):
+        return [[_plain(cell) for cell in row] for row in X]
+    return X
+
+
+def _plain(cell: Any) -> Any:
+    return np.nan if type(cell).__name__ in _MISSING_TYPES else cell
 
 
 def without_gaps(

@@ -5,7 +5,6 @@ ranges of the columns: docs/algorithms/least-squares.md. Every other solver gets
 one. Where labels alone are private, there is one release: docs/algorithms/one-release.md.
 """
 
-import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -41,6 +40,7 @@ from hushfit.estimators._inference import (
     middle_of,
     require_feasible,
 )
+from hushfit.estimators._labels import as_cells, numbers_of
 from hushfit.estimators._linear import (
     clipped,
     in_original_units,
@@ -599,53 +599,31 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
 
 def with_missing_targets(y: Any, check: Callable[..., tuple[Any, Vector]]) -> tuple[Any, Vector]:
-    """Rows and targets as ``check(y=...)`` returns them, with missing and infinite targets left as
-    they are: scikit-learn refuses these, which would tell of a row.
+    """Rows and targets as ``check(y=...)`` returns them, with infinite targets as they are and NaN
+    for those that are missing or no numbers: scikit-learn refuses these, which would tell of a row.
 
     Targets are float64 in any case: one that is missing must not change how others are rounded.
     """
-    targets = _numbers(y)
+    # Columns of a type for texts are refused by that type, whatever they hold.
+    cells = np.asarray(y, dtype=str) if _is_of_texts(y) else as_cells(y)
+    targets = numbers_of(cells)
     if targets is None:
-        return check(y=y)
+        if cells.dtype.kind != "c":  # complex ones are refused by scikit-learn
+            raise InvalidArgument(
+                f"y is an array of {_HELD.get(cells.dtype.kind, 'texts')}, and not of numbers. "
+                "Convert it first, such as with pandas.to_numeric(y, errors='coerce'), which makes "
+                "what is no number a missing target."
+            )
+        return check(y=cells)
     X, _ = check(y=np.where(np.isfinite(targets), targets, 0.0))
     return X, targets.ravel()
 
 
-def _numbers(y: Any) -> Vector | None:
-    """Targets as floats, missing ones as NaN; None of complex ones, which scikit-learn refuses.
-
-    Each cell of a list or of an array of objects is read by itself, and is missing if it is no
-    number: an error would tell of a row, and numpy would make texts of all if one is a text.
-    """
-    # The missing value of pandas is no float.
-    whole = y.where(y.notna(), np.nan) if hasattr(y, "notna") else y
-    cells = np.array(y, object) if isinstance(y, list | tuple) else np.asarray(whole)
-    if cells.dtype.kind in "biuf":
-        return cells.astype(np.float64, copy=False)
-    if cells.dtype.kind == "c":
-        return None
-    if cells.dtype.kind != "O" or _is_of_texts(y):
-        raise InvalidArgument(
-            f"y is an array of {_HELD.get(cells.dtype.kind, 'texts')}, and not of numbers. Convert "
-            "it first, such as with pandas.to_numeric(y, errors='coerce'), which makes what is no "
-            "number a missing target."
-        )
-    return np.array([_number(cell) for cell in cells.ravel()], np.float64).reshape(cells.shape)
-
-
 def _is_of_texts(y: Any) -> bool:
-    """Whether the type of a series says that it holds texts, as those of pandas and polars do."""
-    return str(getattr(y, "dtype", "")).lower().startswith("str")
-
-
-def _number(cell: Any) -> float:
-    """A cell as a float; NaN if it is none."""
-    try:
-        return float(cell)
-    except OverflowError:
-        return math.inf if cell > 0 else -math.inf
-    except (TypeError, ValueError):
-        return math.nan
+    """Whether a column of pandas or polars is of a type for texts, or for categories in texts."""
+    kind = getattr(y, "dtype", None)
+    categories = getattr(kind, "categories", None)
+    return str(getattr(categories, "dtype", kind)).lower() in ("str", "string")
 
 
 def _stored(budget: Budget) -> type[np.floating[Any]]:

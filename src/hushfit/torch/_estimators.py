@@ -31,6 +31,7 @@ from hushfit.estimators import (
     refuse_extras,
     split_groups,
     with_missing_targets,
+    with_plain_gaps,
     with_unknown_labels,
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
@@ -120,7 +121,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
 
     def _validated(self, X: Any, **options: Any) -> Any:
         """Records (and targets, if ``y`` is given) as arrays; no message quotes a value."""
-        given = {"X": X, **options}
+        given = {"X": with_plain_gaps(X), **options}
         arrays = {
             name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
             for name, value in given.items()

@@ -8,9 +8,11 @@ one example at a time.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sized
+from collections import deque
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -173,6 +175,8 @@ def _check_no_memory(model: ModuleLoss, x: Tensor, y: Tensor) -> None:
 
 
 _OF_ANY_MODULE = frozenset(vars(nn.Module()))
+# How deep attributes are looked into: a list in a dictionary in an object.
+_DEPTH = 3
 
 
 @contextmanager
@@ -181,30 +185,54 @@ def _attributes_watched(model: ModuleLoss) -> Iterator[None]:
     keep what they have seen, do.
     """
     before = _attributes(model.module)
-    marks = {where: _mark(value) for where, value in before.items()}
     yield
-    after = {where: _mark(value) for where, value in _attributes(model.module).items()}
-    for where in sorted({*marks, *after}):
-        if marks.get(where) != after.get(where):
+    after = _attributes(model.module)
+    for where in sorted({*before, *after}):
+        if before.get(where) != after.get(where):
             raise InvalidArgument(f"The attribute {where!r} changes. {_keeps_state(model)}")
 
 
-def _attributes(module: nn.Module) -> dict[str, Any]:
-    """Attributes of all layers by their names, but for those that every module has."""
+def _attributes(module: nn.Module) -> dict[str, object]:
+    """Marks of the attributes of all layers by their names, but for those that every module has."""
     return {
-        f"{path}.{name}".removeprefix("."): value
+        f"{path}.{name}".removeprefix("."): _mark(value)
         for path, layer in module.named_modules()
         for name, value in vars(layer).items()
         if name not in _OF_ANY_MODULE
     }
 
 
-def _mark(value: Any) -> object:
-    """What tells whether an attribute was changed, as long as its value is kept."""
-    if isinstance(value, bool | int | float | str):
-        return value
-    changes = value._version if isinstance(value, Tensor) else None
-    return id(value), changes, len(value) if isinstance(value, Sized) else None
+def _mark(value: Any, depth: int = _DEPTH) -> object:
+    """What tells whether an attribute was changed, in itself or in what it contains."""
+    if isinstance(value, bool | int | float | str | bytes | bytearray):
+        return repr(value)
+    if isinstance(value, Tensor):
+        return _Same(value), value._version
+    if isinstance(value, np.ndarray):
+        return _Same(value), value.dtype.str, value.tobytes()
+    parts = _parts_of(value) if depth > 0 else []
+    return _Same(value), tuple(_mark(part, depth - 1) for part in parts)
+
+
+def _parts_of(value: Any) -> list[Any]:
+    """What a container holds, or the attributes of another object."""
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, list | tuple | set | frozenset | deque):
+        return [*value]
+    if isinstance(value, nn.Module | type | ModuleType | FunctionType):
+        return []
+    return [*getattr(value, "__dict__", {}).values()]
+
+
+@dataclass(frozen=True, eq=False)
+class _Same:
+    """An object, equal to itself alone. It is kept, so that no other can take its place."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
 
 
 def _keeps_state(model: ModuleLoss) -> str:

@@ -6,6 +6,7 @@ check_ledger             Check composition, refusals, copies, threads and adapti
                          ledger
 check_paid               Check that every access to the rows was paid before, at its full cost
 check_refusals           Check that a curator answers only what its plan declares
+check_scores             Check that one row moves the scores of a search by at most one
 check_sealed             Check that a fit reads rows only through its curators, record by record
 LAYOUTS                  Containers of the same cells: lists, numpy and pyarrow
 check_cells              Check that no cell of a column changes how the others are read
@@ -83,6 +84,7 @@ from hushfit.audit.checks._boundary import (
     check_ledger,
     check_paid,
     check_refusals,
+    check_scores,
     check_sealed,
 )
 from hushfit.audit.checks._cells import LAYOUTS, check_cells
@@ -201,6 +203,7 @@ __all__ = [
     "check_rows_of_persons",
     "check_run_noise",
     "check_sampler",
+    "check_scores",
     "check_sealed",
     "check_search_price",
     "check_sensitivity",

@@ -401,23 +401,68 @@ def _without_warnings(act: Callable[[], Any]) -> Any:
         return act()
 
 
+def check_scores(make: Callable[[], Any], tables: Sequence[Table], name: str = "search") -> Finding:
+    """Check that replacing one row moves the sum of the scores of each trial by at most one.
+
+    All trials are fitted on null records, so that their models are the same for all tables.
+
+    Parameters
+    ----------
+    make : callable
+        Returns a fresh search, with a seed.
+    tables : sequence of (X, y)
+        The first one, and neighbours of it.
+    name : str, default="search"
+
+    Returns
+    -------
+    Finding
+    """
+    first, *others = (_totals_of(make, table) for table in tables)
+    moved = float(np.max([np.abs(totals - first).max() for totals in others]))
+    return Finding(
+        f"{name}: one row moves a sum of scores by at most one",
+        moved <= 1 + _UNIT_ROUNDING,
+        f"by {moved:.4g} in {len(first)} trials",
+    )
+
+
+def _totals_of(make: Callable[[], Any], table: Table) -> Vector:
+    """The exact sum of scores of each trial of a search; NaN if it fails."""
+    with recorded_boundary(seal=True) as log:
+        try:
+            _without_warnings(lambda: fitted_on(make(), table))
+        except Exception:
+            return np.array([np.nan])
+    scored = _scored(log)
+    return np.array(
+        [
+            event.source.y.sum()
+            for event in log.events
+            if isinstance(event, Opened) and id(event.curator) in scored
+        ]
+    )
+
+
+def _scored(log: BoundaryLog) -> set[int]:
+    """The curators that released scores."""
+    return {
+        id(event.curator)
+        for event in log.events
+        if isinstance(event, DataAccess) and isinstance(event.query, TotalScore)
+    }
+
+
 def _is_search(log: BoundaryLog) -> bool:
     """Whether the cost is that of the best of many trials, not the composition of the releases."""
-    return any(
-        isinstance(event, DataAccess) and isinstance(event.query, TotalScore)
-        for event in log.events
-    )
+    return bool(_scored(log))
 
 
 def _units_of_one_trial(log: BoundaryLog) -> int:
     """Units of a fit and its score together. A cost that is the larger of the two assumes that no
     unit is in both.
     """
-    scored = {
-        id(event.curator)
-        for event in log.events
-        if isinstance(event, DataAccess) and isinstance(event.query, TotalScore)
-    }
+    scored = _scored(log)
     sizes: dict[bool, list[int]] = {True: [0], False: [0]}
     for event in log.events:
         if isinstance(event, Opened):

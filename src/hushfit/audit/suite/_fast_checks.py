@@ -74,6 +74,7 @@ from hushfit.audit.checks import (
     check_rows_of_persons,
     check_run_noise,
     check_sampler,
+    check_scores,
     check_sealed,
     check_search_price,
     check_sensitivity,
@@ -88,7 +89,7 @@ from hushfit.audit.checks import (
     sampled_list_examples,
     source_for,
 )
-from hushfit.audit.suite._suite import FALSE_ALARMS, other_labels
+from hushfit.audit.suite._suite import FALSE_ALARMS, other_labels, with_odd_label
 from hushfit.data import DataSource, Persons, SeededCoins, as_source
 from hushfit.data.schema import NumericColumn, Schema, encode
 from hushfit.data.tables import parse_schema
@@ -1078,10 +1079,12 @@ def _side_channels() -> Iterator[Check]:
         "logistic regression, auto",
         "logistic regression, objective",
         "linear SVC, ss-admm",
+        "lasso",
     ):
         yield Check(f"side channels of {name}", partial(_side_channel, name))
     yield Check("sealed door of bounded scaler", _sealed_scaler)
     yield Check("sealed door of encoder", _sealed_encoder)
+    yield Check("scores of a search", _scores)
     yield Check("cells of a table", _cells_alone)
     yield Check("fits with secure noise", _secure_fits)
 
@@ -1111,6 +1114,13 @@ def _paid(name: str, seed: int) -> list[Finding]:
     X, y = _tables()[0]
     make = _estimators()[name]
     return check_paid(lambda ledger: make(ledger, seed), X, y, _MILD, Relation.REPLACE_ONE, name)
+
+
+def _scores(seed: int) -> list[Finding]:
+    """Tables that differ in the label of one row; some of them are held out."""
+    X, y = _tables()[0]
+    tables = [(X, y.tolist()), *(pair for row in range(8) for pair in with_odd_label(X, y, row))]
+    return [check_scores(partial(_estimators()["search"], None, seed), tables)]
 
 
 def _side_channel(name: str, seed: int) -> list[Finding]:

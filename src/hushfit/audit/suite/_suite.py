@@ -307,9 +307,16 @@ def replay_findings(seed: int = 0, names: Iterable[str] = tuple(TARGETS)) -> lis
     return found
 
 
-def other_labels(X: AnyArray, y: AnyArray) -> list[tuple[AnyArray, AnyArray]]:
+def other_labels(X: AnyArray, y: AnyArray) -> list[tuple[AnyArray, Any]]:
     """Tables in which one row has another label, one that is no class, or none."""
-    return [(X, np.where(np.arange(len(y)) == 7, label, y)) for label in (0, 9, np.nan)]
+    changed = [(X, np.where(np.arange(len(y)) == 7, label, y)) for label in (0, 9, np.nan)]
+    return [*changed, *with_odd_label(X, y, 7)]
+
+
+def with_odd_label(X: AnyArray, y: AnyArray, row: int) -> list[tuple[AnyArray, Any]]:
+    """Tables with a list of labels of which one is another object than all others."""
+    odd: tuple[Any, ...] = ("text", None, [1], 10**400)
+    return [(X, [*y[:row].tolist(), one, *y[row + 1 :].tolist()]) for one in odd]
 
 
 def side_channel_findings() -> list[Finding]:
