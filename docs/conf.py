@@ -45,7 +45,9 @@ html_title = "hushfit"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
-html_sidebars = {"index": [], "benchmarks": [], "benchmarks-texts": []}
+# Pages of wide tables get the room of the navigation.
+_WIDE = ("benchmarks", "benchmarks-texts", "reproduction", "theory", "cli")
+html_sidebars = {page: [] for page in ("index", *_WIDE)}
 html_theme_options = {
     "logo": {"text": "hushfit"},
     "header_links_before_dropdown": 7,
@@ -66,7 +68,9 @@ sphinx_gallery_conf = {
     "download_all_examples": False,
     "show_memory": False,
     "show_signature": False,
-    "min_reported_time": 5,
+    "reset_modules": ("matplotlib", "gallery_style.apply"),
+    "thumbnail_size": (600, 400),
+    "min_reported_time": 3600,  # how long the building machine took says nothing to a reader
     "write_computation_times": False,
     "remove_config_comments": True,
 }

@@ -35,7 +35,7 @@ for name, result in found.items():
 
 # %%
 rng = np.random.default_rng(0)
-figure, places = plt.subplots(1, 3, figsize=(9, 3), sharey=True)
+figure, places = plt.subplots(1, 3, figsize=(8, 3), layout="constrained", sharey=True)
 for place, (name, share) in zip(
     places, {"as proved": 1.0, "half": 0.5, "twice": 2.0}.items(), strict=False
 ):
@@ -43,5 +43,4 @@ for place, (name, share) in zip(
         draws = rng.normal(1.0 - world, share * scale, 20_000)
         place.hist(draws, 80, (-8, 9), color=color, alpha=0.5, density=True)
     place.set_title(f"{name}: {[*found.values()][[1.0, 0.5, 2.0].index(share)].verdict}")
-figure.tight_layout()
 plt.show()

@@ -28,6 +28,7 @@ for features, color in (("linear", "#b4540a"), ("additive", "#0b6e69")):
     model = PrivateLogisticRegression(1.0, 1e-6, features=features, **public).fit(X, y)
     plt.plot(ages, model.predict_proba(grid)[:, 1], color=color, label=f"{features}, epsilon 1")
 plt.xlabel("age")
+plt.title("A risk that is no straight line")
 plt.ylabel("risk")
 plt.legend()
 plt.show()

@@ -25,10 +25,10 @@ model = PrivateLogisticRegression(1.0, 1e-6, inference=True, random_state=0, **p
 print(model.summary())
 
 # %%
-# Widths of the intervals, in multiples of those without privacy.
+# The intervals for four budgets (inf: without privacy). Dotted: the true coefficients.
 budgets = [0.5, 1.0, 3.0]
 free = PrivateLogisticRegression(float("inf"), inference=True, random_state=0, **public).fit(X, y)
-figure, places = plt.subplots(1, 3, figsize=(9, 3))
+figure, places = plt.subplots(1, 3, figsize=(8, 3), layout="constrained")
 for k, (place, name) in enumerate(zip(places, ["treatment", "age", "weight"], strict=False)):
     for height, epsilon in enumerate([*budgets, float("inf")]):
         fit = free
@@ -43,5 +43,4 @@ for k, (place, name) in enumerate(zip(places, ["treatment", "age", "weight"], st
     place.set_title(name)
     place.set_yticks(range(4), ["0.5", "1", "3", "inf"] if k == 0 else [])
 places[0].set_ylabel("epsilon")
-figure.tight_layout()
 plt.show()

@@ -30,7 +30,7 @@ fits = {
 }
 
 # %%
-figure, places = plt.subplots(1, 2, figsize=(8, 4))
+figure, places = plt.subplots(1, 2, figsize=(7, 3.6), layout="constrained")
 for place, (name, model) in zip(places, fits.items(), strict=False):
     accuracy = model.score(X[5000:].astype(np.float32), y[5000:])
     DecisionBoundaryDisplay.from_estimator(
@@ -45,5 +45,4 @@ for place, (name, model) in zip(places, fits.items(), strict=False):
     place.scatter(*X[5000:5400].T, c=y[5000:5400], s=6, cmap="BrBG", edgecolors="none")
     place.set_title(f"{name}: accuracy {accuracy:.2f}")
     place.set_aspect("equal")
-figure.tight_layout()
 plt.show()

@@ -26,6 +26,7 @@ for rows, color in ((1_000, "#b4540a"), (30_000, "#0b6e69")):
     )
 plt.loglog()
 plt.xlabel("epsilon")
+plt.title("Accuracy lost, by budget and rows")
 plt.ylabel("points of accuracy lost (nine cases in ten)")
 plt.legend()
 plt.show()

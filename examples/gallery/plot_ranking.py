@@ -37,5 +37,6 @@ print(PrivateRanker(1.0, 1e-4, max_grade=3).fit(X[train], grades[train], qid=qid
 plt.errorbar(epsilons, np.mean(scores, 1), np.std(scores, 1), fmt="o-", color="#0b6e69", capsize=3)
 plt.xscale("log")
 plt.xlabel("epsilon, of the grades of one list")
+plt.title("Quality of the ranking for each budget")
 plt.ylabel("NDCG@10 on other queries")
 plt.show()

@@ -29,12 +29,11 @@ for epsilon in (0.1, 1.0, float("inf")):
 
 # %%
 some = slice(9_000, 9_400)
-figure, places = plt.subplots(1, 3, figsize=(9, 3.2), sharex=True, sharey=True)
+figure, places = plt.subplots(1, 3, figsize=(8, 3), layout="constrained", sharex=True, sharey=True)
 for place, (epsilon, model) in zip(places, fits.items(), strict=False):
     place.plot(rent[some], model.predict(X[some]), ".", color="#0b6e69", alpha=0.5)
     place.plot([0, 2500], [0, 2500], color="gray", linewidth=0.8)
     place.set_title(f"epsilon {epsilon:g}")
     place.set_xlabel("rent")
 places[0].set_ylabel("predicted")
-figure.tight_layout()
 plt.show()

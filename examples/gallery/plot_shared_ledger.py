@@ -34,6 +34,7 @@ plt.step(counts, 0.4 * counts, where="post", color="#b4540a", label="sum of the 
 plt.step(counts, spent, where="post", color="#0b6e69", label="composed, as the ledger counts")
 plt.axhline(2.0, color="black", linestyle=":", label="budget")
 plt.xlabel("fits paid for")
+plt.title("What many fits cost together")
 plt.ylabel("epsilon at delta 1e-6")
 plt.legend()
 plt.show()

@@ -45,5 +45,6 @@ errors = [
     [one.high - v for v, one in zip(values, shares, strict=False)],
 ]
 plt.bar([str(one.of) for one in shares], values, yerr=errors, color="#0b6e69", capsize=5)
+plt.title("Shares of the regions")
 plt.ylabel("share, with an interval of 95 %")
 plt.show()

@@ -14,6 +14,7 @@ ScatteringMap       Rows of pixels as scattering coefficients
 Span                The outputs of one input column
 additive_map        The map of the rule
 centred             Values at the knots minus their mean over the rows
+column_place        The number of a column that is given by its name or number
 hat_means           Mean of each hat function over the range
 knot_values         Values of the columns of one variable at its knots
 mapped_rows         All rows through a feature map, some at a time
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         AdditiveFeatures,
         MapRule,
         additive_map,
+        column_place,
     )
     from hushfit.features._additive_map import AdditiveMap, Span, hat_means, knot_values
     from hushfit.features._feature_map import FeatureMap
@@ -71,6 +73,7 @@ __all__ = [
     "Span",
     "additive_map",
     "centred",
+    "column_place",
     "hat_means",
     "knot_values",
     "mapped_rows",
