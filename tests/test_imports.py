@@ -2,9 +2,12 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -185,3 +188,24 @@ def test_a_package_says_a_line_about_everything_in_it():
             f"{module} exports {missing}. Say in the docstring of its __init__.py, in a line each, "
             "what they are."
         )
+
+
+ROOT = Path(__file__).parents[1]
+
+
+def folders_of(line):
+    """Folders and modules of the library that a cell of the page names."""
+    return [name.strip("/").removesuffix(".py") for name in re.findall(r"`(.+?)`", line)]
+
+
+def test_the_table_of_folders_has_the_layers_of_the_linter():
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    layers = [re.findall(r"hushfit\.(\w+)", layer) for layer in linter["contracts"][0]["layers"]]
+    height = {name: k for k, layer in enumerate(layers) for name in layer}
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("| folder | what it is |")[1].split("\n\n")[0].splitlines()[2:]
+    rows = [folders_of(line.split("|")[1]) for line in table]
+    named = {name for row in rows for name in row}
+    assert {name for name in height if not name.startswith("_")} - named == {"errors"}
+    heights = [{height[name] for name in row} for row in rows]
+    assert all(max(above) < min(below) for above, below in pairwise(heights))
