@@ -11,6 +11,7 @@ from hushfit.cli._printing import json_option, print_json, print_message, print_
 
 # Options that go with --inference alone.
 _OF_INTERVALS = "width", "spread", "expected_mean", "cov_type"
+_OF_THEORY = "distance", "steps", "ridge"
 
 
 @click.command(
@@ -118,6 +119,11 @@ Examples:
 )
 @click.option("--steps", type=int, help="With --theory: number of releases.  [default: 500]")
 @click.option(
+    "--ridge",
+    type=float,
+    help="With --theory: weight of a ridge penalty, for the bounds that need one.  [default: none]",
+)
+@click.option(
     "--cov-type",
     type=click.Choice(["model", "robust"]),
     help="With --inference: as for fit.  [default: model]",
@@ -154,8 +160,8 @@ def command(**given: Any) -> None:
     if given["theory"]:
         _plan_theory(given, count, unit)
         return
-    if given["distance"] is not None or given["steps"] is not None:
-        raise click.UsageError("--distance and --steps are for --theory. Give it too.")
+    if any(given[name] is not None for name in _OF_THEORY):
+        raise click.UsageError("--distance, --steps and --ridge are for --theory. Give it too.")
     if given["inference"]:
         _plan_intervals(given, count, unit)
         return
@@ -210,7 +216,7 @@ def _plan_theory(given: dict[str, Any], count: int, unit: Any) -> None:
     if any((given["svg"], given["inference"], given["model"], given["penalty"] != "none")):
         raise click.UsageError("--theory goes with sizes and budgets alone. Leave the others out.")
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
-    chosen = {key: given[key] for key in ("distance", "steps") if given[key] is not None}
+    chosen = {key: given[key] for key in _OF_THEORY if given[key] is not None}
     bounds = {
         epsilon: all_bounds(
             Setting(count, given["columns"], epsilon, delta, given["adjacency"], **chosen)
