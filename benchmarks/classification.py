@@ -35,8 +35,8 @@ from hushfit.solvers import ProximalGradient, ProxNewton, WhitenedGradientDescen
 
 RESULTS = Path(__file__).parent / "results" / "classification.json"
 PAGE, MARKS = ROOT / "docs" / "benchmarks.md", ("<!-- classification -->", "<!-- end -->")
-DELTA, FOLDS, USED_FOLDS = 1e-6, 5, 2
-# Small tables are fitted on all folds with up to so many draws of the noise, fewer the larger.
+DELTA, FOLDS = 1e-6, 5
+# Small tables are fitted with up to so many draws of the noise, the larger the fewer.
 MOST_DRAWS, CELLS_OF_ALL_DRAWS = 8, 4_000_000
 BINARY = ("adult", "bank", "covtype")
 PAIRED = ("accuracy", "auc", "log_loss")
@@ -77,20 +77,18 @@ def score(model: Any, X: Any, y: np.ndarray) -> Score:
     )
 
 
-def folds(n: int, used: int = USED_FOLDS) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Training and test rows of the folds that are used."""
+def folds(n: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Training and test rows of each fold."""
     order = np.random.default_rng(0).permutation(n)
-    for k in range(used):
+    for k in range(FOLDS):
         test = order[k::FOLDS]
         yield np.setdiff1d(order, test), test
 
 
-def scores(
-    X: Any, y: np.ndarray, epsilon: float, used: int = USED_FOLDS, draw: int = 0, **settings: Any
-) -> list[Score]:
+def scores(X: Any, y: np.ndarray, epsilon: float, draw: int = 0, **settings: Any) -> list[Score]:
     """One fit for each fold, with the noise of one draw."""
     found = []
-    for seed, (train, test) in enumerate(folds(len(y), used), start=FOLDS * draw):
+    for seed, (train, test) in enumerate(folds(len(y)), start=FOLDS * draw):
         model = PrivateLogisticRegression(
             epsilon=epsilon,
             delta=DELTA,
@@ -259,7 +257,7 @@ def penalty_cell(
     fold by fold. With L1, ``auto`` is prox-newton itself.
     """
     found = {
-        label: scores(*table, epsilon, FOLDS, penalty=kind, alpha=alpha, solver=solver)
+        label: scores(*table, epsilon, penalty=kind, alpha=alpha, solver=solver)
         for label, solver in PENALISED.items()
         if (kind, label) != ("l1", "prox-newton")
     }
@@ -298,7 +296,7 @@ def stopping(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[s
         for steps in numbers
     ]
     for label, epsilon, solver in fits:
-        found = scores(*table, epsilon, FOLDS, penalty="l2", alpha=1e-3, solver=solver)
+        found = scores(*table, epsilon, penalty="l2", alpha=1e-3, solver=solver)
         yield {
             "set": name,
             "epsilon": epsilon if math.isfinite(epsilon) else None,
@@ -306,19 +304,31 @@ def stopping(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[s
         }
 
 
-def wide() -> list[dict[str, Any]]:
-    rows = []
-    for name, width in (("adult", 2000), ("adult", 5000), ("adult", 20_000), ("bank", 2000)):
-        cells, y = text_cells(name)
-        X = hashed(cells, width)
-        for epsilon in (0.4, 1.0, 3.0):
-            made = {
-                label: cell(scores(X, y, epsilon, solver=solver), "accuracy", "auc", "log_loss")
-                for label, solver in {"auto": "auto", "proximal-gd": ProximalGradient()}.items()
-            }
-            rows.append({"set": name, "columns": width, "epsilon": epsilon, "models": made})
-            print(name, width, epsilon, made, flush=True)
-    return rows
+def hashed_table(name: str, width: int) -> tuple[csr_matrix, np.ndarray]:
+    cells, y = text_cells(name)
+    return hashed(cells, width), y
+
+
+HASHED: dict[str, Callable[[], tuple[csr_matrix, np.ndarray]]] = {
+    f"{name}, {width}": partial(hashed_table, name, width)
+    for name, width in (("adult", 2000), ("adult", 5000), ("adult", 20_000), ("bank", 2000))
+}
+
+
+def wide(name: str, table: tuple[csr_matrix, np.ndarray]) -> Iterator[dict[str, Any]]:
+    for epsilon in (0.4, 1.0, 3.0):
+        found = {
+            label: scores(*table, epsilon, solver=solver)
+            for label, solver in {"auto": "auto", "proximal-gd": ProximalGradient()}.items()
+        }
+        yield {
+            "set": name,
+            "epsilon": epsilon,
+            "models": {label: cell(of_one, *PAIRED) for label, of_one in found.items()},
+            "leads": {
+                measure: paired(found["auto"], found["proximal-gd"], measure) for measure in PAIRED
+            },
+        }
 
 
 SEVERAL: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
@@ -351,10 +361,10 @@ CHECKS: dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]] = {
 }
 
 
-def frequencies(y: np.ndarray, used: int) -> float:
+def frequencies(y: np.ndarray) -> float:
     """Log-loss of the exact frequencies of the classes in the training rows."""
     found = []
-    for train, test in folds(len(y), used):
+    for train, test in folds(len(y)):
         counts = np.bincount(y[train], minlength=int(y.max()) + 1)
         found.append(-np.log(np.maximum(counts / len(train), 1e-15))[y[test]].mean())
     return float(np.mean(found))
@@ -366,26 +376,24 @@ def against_counted(found: list[Score]) -> tuple[float, float]:
 
 
 def several(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
-    """Small tables are fitted on all five folds, several times; without temperature once."""
+    """Small tables are fitted several times; without temperature once."""
     X, y = table
-    draws = min(CELLS_OF_ALL_DRAWS // X.size, MOST_DRAWS)
-    used, draws = (FOLDS, draws) if draws else (USED_FOLDS, 1)
+    draws = max(1, min(CELLS_OF_ALL_DRAWS // X.size, MOST_DRAWS))
     for epsilon in (0.1, 0.3, 1.0, 3.0):
         # The threshold changes no probability; with it the model keeps the counted frequencies.
         found = mean_of_draws(
-            [scores(X, y, epsilon, used, draw, threshold="balanced") for draw in range(draws)]
+            [scores(X, y, epsilon, draw, threshold="balanced") for draw in range(draws)]
         )
-        plain = scores(X, y, epsilon, used, solver=WhitenedGradientDescent())
+        plain = scores(X, y, epsilon, solver=WhitenedGradientDescent())
         yield {
             "set": name,
             "epsilon": epsilon,
-            "folds": used,
             "draws": draws,
             "models": {
                 "auto": cell(found, "accuracy", "log_loss"),
                 "without temperature": cell(plain, "accuracy", "log_loss"),
             },
-            "frequencies": frequencies(y, used),
+            "frequencies": frequencies(y),
             "counted": summary(found, "by_frequencies")[0],
             "against counted": against_counted(found),
         }
@@ -402,63 +410,60 @@ MEASURES = (
 )
 
 
-def slope() -> list[dict[str, Any]]:
+def slope(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
     """Log-loss of two-class probabilities, and AUC, recall and mean precision of the same fits."""
-    rows = []
-    for name in ("housing", "adult", "bank", "covtype", "w8a"):
-        X, y = housing() if name == "housing" else sets.load(name)
-        for epsilon in (0.1, 0.4, 1.6):
-            made = cell(scores(X, y, epsilon), *MEASURES)
-            rows.append({"set": name, "epsilon": epsilon, "models": {"auto": made}})
-            print(name, epsilon, made, flush=True)
-    return rows
+    for epsilon in (0.1, 0.4, 1.6):
+        made = cell(scores(*table, epsilon), *MEASURES)
+        yield {"set": name, "epsilon": epsilon, "models": {"auto": made}}
 
 
 RARE = ("recall", "predicted_recall", "predicted_specificity", "precision", "auc")
 
 
-def rare() -> list[dict[str, Any]]:
+def rare(name: str, table: tuple[np.ndarray, np.ndarray]) -> Iterator[dict[str, Any]]:
     """``threshold="balanced"`` against .5 with the same fit, where one class is rare."""
-    rows = []
-    for name in ("adult", "bank", "w8a"):
-        X, y = sets.load(name)
-        for epsilon in (0.1, 0.4, 1.6):
-            made = cell(scores(X, y, epsilon, threshold="balanced"), *RARE)
-            rows.append({"set": name, "epsilon": epsilon, "models": {"balanced": made}})
-            print(name, epsilon, made, flush=True)
-    return rows
+    for epsilon in (0.1, 0.4, 1.6):
+        made = cell(scores(*table, epsilon, threshold="balanced"), *RARE)
+        yield {"set": name, "epsilon": epsilon, "models": {"balanced": made}}
 
 
-PARTS: dict[str, Callable[[], list[dict[str, Any]]]] = {
-    "wide": wide,
-    "slope": slope,
-    "rare": rare,
-}
+def loaded(*names: str) -> dict[str, Callable[[], tuple[np.ndarray, np.ndarray]]]:
+    return {name: partial(sets.load, name) for name in names}
 
 
-# Parts that are measured table by table.
-BY_TABLE: dict[
-    str, tuple[Callable[..., Iterator[dict[str, Any]]], dict[str, Callable[[], Any]]]
-] = {
-    "penalties": (penalties, {name: partial(sets.load, name) for name in BINARY}),
-    "stopping": (stopping, {"covtype": partial(sets.load, "covtype")}),
+# Every part is measured table by table.
+PARTS: dict[str, tuple[Callable[..., Iterator[dict[str, Any]]], dict[str, Callable[[], Any]]]] = {
+    "penalties": (penalties, loaded(*BINARY)),
+    "stopping": (stopping, loaded("covtype")),
+    "wide": (wide, HASHED),
     "several": (several, SEVERAL),
     "several-check": (several, CHECKS),
+    "slope": (slope, {"housing": housing, **loaded(*BINARY, "w8a")}),
+    "rare": (rare, loaded("adult", "bank", "w8a")),
 }
 
 
-def of_tables(part: str, only: list[str]) -> list[dict[str, Any]]:
-    """Tables whose name contains one of some texts, or all; others keep what is stored."""
-    measure, tables = BY_TABLE[part]
-    rows: dict[str, list[dict[str, Any]]] = {}
+def measure(part: str, only: list[str]) -> None:
+    """Store the rows of the tables whose name contains one of some texts, or of all.
+
+    Each table is stored when it is done, and next to what others may have stored meanwhile.
+    """
+    rows_of, tables = PARTS[part]
     for name, made_by in tables.items():
         if not only or any(text in name for text in only):
-            rows[name] = list(measure(name, made_by()))
-            print(*rows[name], sep="\n", flush=True)
-    kept = stored().get(part, {}).get("rows", [])  # read late: others may have been measured
-    for name in tables:
-        rows.setdefault(name, [row for row in kept if row["set"] == name])
-    return [row for name in tables for row in rows[name]]
+            store(part, name, list(rows_of(name, made_by())))
+
+
+def store(part: str, name: str, rows: list[dict[str, Any]]) -> None:
+    """Put the rows of one table in place of those that are stored."""
+    print(*rows, sep="\n", flush=True)
+    kept = stored()
+    by_table = {table: [] for table in PARTS[part][1]}
+    for row in kept.get(part, {}).get("rows", []):
+        by_table.get(row["set"], []).append(row)
+    by_table[name] = rows
+    kept[part] = {"machine": machine(), "rows": [row for of in by_table.values() for row in of]}
+    RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
 
 
 # Page
@@ -523,41 +528,35 @@ def stopping_table(rows: list[dict[str, Any]]) -> str:
 
 
 def wide_table(rows: list[dict[str, Any]]) -> str:
-    measures = ("accuracy", "auc", "log_loss")
     body = [
         [
-            f"{row['set']}, {row['columns']}",
+            row["set"],
             f"{row['epsilon']:g}",
-            *(
-                " / ".join(f"{row['models'][name][m][0]:.3f}" for m in measures)
-                for name in ("proximal-gd", "auto")
-            ),
-            f"{row['models']['auto']['auc'][1]:.4f}",
+            *(triple(row["models"][name]) for name in ("proximal-gd", "auto")),
+            *(in_points(row["leads"][measure]) for measure in PAIRED),
         ]
         for row in rows
     ]
-    head = ["hashed table, columns", "epsilon", "40 proximal steps", "auto", "s.e. of AUC"]
-    return markdown(head, body)
+    head = ["hashed table, columns", "epsilon", "40 proximal steps", "auto"]
+    return markdown([*head, "lead: accuracy", "AUC", "log-loss"], body)
 
 
 def several_table(rows: list[dict[str, Any]]) -> str:
-    """Rows that do not tell the number of draws are older: a star. They have one, on two folds."""
     body = []
     for row in rows:
         auto, plain = row["models"]["auto"], row["models"]["without temperature"]
-        lead, error = row.get("against counted", (auto["log_loss"][0] - row["counted"], None))
         body.append(
             [
-                row["set"] if "draws" in row else f"{row['set']} *",
+                row["set"],
                 f"{row['epsilon']:g}",
-                str(row.get("folds", USED_FOLDS) * row.get("draws", 1)),
+                str(FOLDS * row["draws"]),
                 f"{auto['accuracy'][0]:.3f}",
                 f"{plain['accuracy'][0]:.3f}",
                 shown(auto["log_loss"], 3),
                 f"{plain['log_loss'][0]:.3f}",
                 f"{row['frequencies']:.3f}",
                 f"{row['counted']:.3f}",
-                f"{lead:+.3f}" if error is None else f"{lead:+.4f} ± {error:.4f}",
+                "{:+.4f} ± {:.4f}".format(*row["against counted"]),
             ]
         )
     head = ["table", "epsilon", "fits", "accuracy", "without", "log-loss", "without"]
@@ -570,13 +569,11 @@ def slope_table(rows: list[dict[str, Any]]) -> str:
             row["set"],
             f"{row['epsilon']:g}",
             *(shown(row["models"]["auto"][m], 3) for m in MEASURES),
-            f"{row['before']:.3f}" if "before" in row else "-",
         ]
         for row in rows
     ]
     head = ["set", "epsilon", "accuracy", "AUC", "log-loss", "mean precision", "recall at .5"]
-    rare = ["recall at the class share", "specificity there", "log-loss before"]
-    return markdown([*head, *rare], body)
+    return markdown([*head, "recall at the class share", "specificity there"], body)
 
 
 def rare_table(rows: list[dict[str, Any]]) -> str:
@@ -619,20 +616,18 @@ def write_page() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--parts", nargs="*", choices=[*BY_TABLE, *PARTS], default=[])
+    parser.add_argument("--parts", nargs="*", choices=list(PARTS), default=[])
     parser.add_argument(
         "--only",
         nargs="*",
         default=[],
-        help="of penalties and several classes: tables whose name contains one of these",
+        help="tables whose name contains one of these",
     )
     parser.add_argument("--write-page", action="store_true")
     given = parser.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     for name in given.parts:
-        rows = of_tables(name, given.only) if name in BY_TABLE else PARTS[name]()
-        kept = {**stored(), name: {"machine": machine(), "rows": rows}}
-        RESULTS.write_text(json.dumps(kept, indent=1) + "\n")
+        measure(name, given.only)
     if given.write_page:
         write_page()
 

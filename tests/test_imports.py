@@ -4,11 +4,19 @@ import ast
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import hushfit
+from hushfit._on_demand import imports_for_types
+
+SRC = Path(hushfit.__file__).parents[1]
+MODULES = {
+    ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(Path(hushfit.__file__).parent.rglob("*.py"))
+}
 
 HEAVY = ["numpy", "scipy", "sklearn", "numba", "pandas", "polars", "opendp", "dp_accounting"]
 
@@ -57,18 +65,35 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
         hushfit.magic  # noqa: B018
 
 
+PACKAGES = sorted(
+    module
+    for module, path in MODULES.items()
+    if path.name == "__init__.py" and "= on_demand(" in path.read_text(encoding="utf-8")
+)
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_names_imported_on_demand_are_those_of_the_package(package):
+    module = import_module(package)
+    on_demand = imports_for_types(MODULES[package].read_text(encoding="utf-8"))
+    assert on_demand.keys() <= {*module.__all__}
+    for name, home in on_demand.items():
+        assert getattr(module, name) is getattr(import_module(home), name)
+    assert not hasattr(module, "magic")
+
+
+def test_only_imports_for_types_are_made_on_demand():
+    source = (
+        "from a import A\nif TYPE_CHECKING:\n    from b import B, C\nelse:\n    from d import D\n"
+    )
+    assert imports_for_types(source) == {"B": "b", "C": "b"}
+
+
 def test_the_command_line_runs_as_a_module():
     said = subprocess.run(
         [sys.executable, "-m", "hushfit", "--version"], capture_output=True, text=True, check=True
     )
     assert hushfit.__version__ in said.stdout
-
-
-SRC = Path(hushfit.__file__).parents[1]
-MODULES = {
-    ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): path
-    for path in sorted(Path(hushfit.__file__).parent.rglob("*.py"))
-}
 
 
 def imported_when_loaded(tree):

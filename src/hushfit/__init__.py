@@ -1,8 +1,8 @@
 """Fit models on sensitive rows and release only what a differential-privacy proof allows."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from hushfit._on_demand import on_demand
 from hushfit._version import __version__
 
 if TYPE_CHECKING:
@@ -30,34 +30,8 @@ if TYPE_CHECKING:
         pipeline_guarantee,
     )
     from hushfit.privacy import Budget, Guarantee, Ledger, Relation
-
-# The module of each public name. Importing hushfit loads none of them until it is used.
-_MODULE_OF_NAME = {
-    "BoundedScaler": "hushfit.preprocessing",
-    "Budget": "hushfit.privacy",
-    "Guarantee": "hushfit.privacy",
-    "Ledger": "hushfit.privacy",
-    "PrivateElasticNet": "hushfit.estimators",
-    "PrivateRidge": "hushfit.estimators",
-    "PrivatePoissonRegressor": "hushfit.estimators",
-    "PrivateLinearRegression": "hushfit.estimators",
-    "PrivateHuberRegressor": "hushfit.estimators",
-    "PrivateFeatureSelector": "hushfit.estimators",
-    "PrivateGraphLogisticRegression": "hushfit.estimators",
-    "PrivateLasso": "hushfit.estimators",
-    "PrivateLinearSVC": "hushfit.estimators",
-    "PrivateLogisticRegression": "hushfit.estimators",
-    "PrivatePipeline": "hushfit.preprocessing",
-    "PrivateQuantileScaler": "hushfit.preprocessing",
-    "PrivateRanker": "hushfit.estimators",
-    "PrivateSearchCV": "hushfit.model_selection",
-    "PublicFeatures": "hushfit.preprocessing",
-    "Relation": "hushfit.privacy",
-    "SchemaEncoder": "hushfit.preprocessing",
-    "load_model": "hushfit.models",
-    "pipeline_guarantee": "hushfit.preprocessing",
-    "save_model": "hushfit.models",
-}
+else:
+    __getattr__ = on_demand(__name__)  # importing hushfit loads nothing until it is used
 
 __all__ = [
     "BoundedScaler",
@@ -88,11 +62,5 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name in _MODULE_OF_NAME:
-        return getattr(import_module(_MODULE_OF_NAME[name]), name)
-    raise AttributeError(f"module 'hushfit' has no attribute {name!r}")
-
-
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULE_OF_NAME})
+    return sorted({*globals(), *__all__})

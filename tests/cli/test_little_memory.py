@@ -27,10 +27,19 @@ def full(*given, **more):
     raise MemoryError("Unable to allocate an array with shape (4711, 3)")
 
 
+def full_but_returned(*given, **more):
+    raise SystemError("a result with an exception set (4711, 3)") from MemoryError()
+
+
+def broken(*given, **more):
+    raise SystemError("bad argument to an internal function (4711, 3)")
+
+
 # Where memory ends: what is replaced, exit code and words of the message.
 BEFORE = {
     "reading": (_text_blocks.pa.csv, "read_csv", full, 2, "memory does not suffice"),
     "packing": (CodedRows, "_settle", full, 1, "Nothing was spent"),
+    "a library": (CodedRows, "_settle", full_but_returned, 1, "Nothing was spent"),
     "fitting": (_encoded_rows, "_FIT_BYTES", 1 << 60, 1, "Nothing was spent"),
 }
 
@@ -46,6 +55,16 @@ def test_what_is_known_before_payment_costs_nothing(hushfit, account, monkeypatc
     assert "4711" not in result.err
     assert account.entries == ()
     assert not os.path.exists("m.json")
+
+
+def test_another_error_of_a_library_is_no_lack_of_memory(hushfit, account, monkeypatch):
+    monkeypatch.setattr(CodedRows, "_settle", broken)
+    result = hushfit(*FIT, *ACCOUNT)
+    assert result.code == 1
+    assert "Unexpected SystemError" in result.err
+    assert "memory" not in result.err
+    assert "4711" not in result.err
+    assert account.entries == ()
 
 
 def test_a_fit_that_runs_out_of_memory_has_one_charge_and_tells_nothing(

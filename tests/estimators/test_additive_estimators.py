@@ -4,6 +4,7 @@ import json
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.base import clone
@@ -86,6 +87,20 @@ def test_shapes_follow_the_truth_and_are_centred(fitted):
     assert masses[0] > 0.25 > masses[-1]
     with pytest.raises(InvalidArgument, match="no shape function"):
         fitted.shape_values(2)
+
+
+@pytest.mark.parametrize("column", [3, -1, "age"])
+def test_shapes_of_a_column_or_class_that_is_not_there_are_refused(fitted, column):
+    with pytest.raises(InvalidArgument, match=f"column {column!r}, which is not there"):
+        fitted.shape_values(column)
+    with pytest.raises(InvalidArgument, match="output=1 is no row of coef_"):
+        fitted.shape_values(0, 1)
+
+
+def test_a_column_may_be_given_by_its_name():
+    X, y = people(300)
+    named = model().fit(pd.DataFrame(X, columns=["age", "income", "member"]), y)
+    np.testing.assert_array_equal(named.shape_values("income"), named.shape_values(1))
 
 
 @pytest.mark.parametrize("kind", [PrivateLogisticRegression, PrivateLinearSVC])

@@ -640,11 +640,14 @@ def test_complex_numbers_are_refused_without_quoting_a_cell(where):
         assert "123456" not in str(refusal.value)
 
 
-def test_targets_that_are_texts_are_refused_before_payment():
+@pytest.mark.parametrize(
+    "held", [LETTERS, pd.Series(LETTERS, dtype="string"), np.array(["NaT"] * len(X), "M8[s]")]
+)
+def test_arrays_of_another_type_than_numbers_are_no_targets(held):
+    """By their type alone, which is public, and before anything is paid."""
     ledger = Ledger(3.0, 1e-6)
-    for texts in (LETTERS, LETTERS.astype(object)):
-        with pytest.raises(InvalidArgument, match="not a number"):
-            PrivateLasso(target_bounds=(-1, 1), feature_bounds=(-9, 9), ledger=ledger).fit(X, texts)
+    with pytest.raises(InvalidArgument, match=r"array of (texts|dates), and not of numbers"):
+        PrivateLasso(target_bounds=(-1, 1), feature_bounds=(-9, 9), ledger=ledger).fit(X, held)
     assert ledger.entries == ()
 
 
@@ -655,3 +658,11 @@ def test_no_table_has_such_a_size(size):
         for sizes in ((size, 3), (100, size)):
             with pytest.raises(InvalidArgument, match=r"at least 1"):
                 quote(*sizes)
+
+
+def test_a_quote_that_is_given_rows_does_not_print_them():
+    rows = np.full((4, 3), SECRET)
+    for quote in (PrivateLogisticRegression(classes=[0, 1]).quote, PrivateLasso().quote):
+        with pytest.raises(InvalidArgument, match=r"n_units is ndarray.*not the rows") as refusal:
+            quote(rows, np.zeros(4))
+        assert "123456" not in str(refusal.value)

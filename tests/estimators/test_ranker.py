@@ -33,6 +33,13 @@ def ranker(**settings):
     return PrivateRanker(**{"epsilon": 5.0, "delta": 1e-3, "random_state": 0, **settings})
 
 
+def arrow_table(table):
+    """The same table as Arrow has it."""
+    import pyarrow as pa
+
+    return pa.Table.from_pandas(table, preserve_index=False)
+
+
 SETTINGS = {
     "labels": {},
     "labels, network": {"scorer": "mlp", "hidden": 16},
@@ -140,6 +147,41 @@ def test_labels_of_persons_with_several_lists_are_protected_together():
     model = ranker().fit(X, y, qid, persons=np.arange(len(sizes)) // 3)
     assert model.privacy_.relation is Relation.PERSON_LABEL
     assert "1/k" in str(model.privacy_)
+
+
+@pytest.mark.parametrize("layout", [pd.DataFrame, arrow_table])
+def test_columns_are_named_instead_of_given(layout):
+    X, y, qid, sizes = lists()
+    whose = np.arange(len(sizes)) // 3
+    features = pd.DataFrame(X, columns=list("abcd"))
+    queries, judges = [f"q{k:03d}" for k in qid], np.repeat(whose, sizes)
+    table = features.assign(grade=y, query=queries, judge=judges)
+    given = ranker().fit(X, y, qid, persons=pd.Series(whose, name="judge"))
+    named = ranker().fit(layout(table), "grade", qid="query", persons="judge")
+    np.testing.assert_array_equal(named.weights_, given.weights_)
+    assert named.privacy_ == given.privacy_
+    for frame in (table, features):
+        np.testing.assert_array_equal(named.predict(layout(frame)), given.predict(X))
+    held_out = layout(table)
+    assert named.score(held_out, "grade", qid="query") == given.score(X, y, qid)
+    for one, other in zip(named.rank(held_out, qid="query"), given.rank(X, qid), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_names_of_no_column_are_refused_before_payment():
+    X, y, qid, _ = lists()
+    table = pd.DataFrame(X, columns=list("abcd")).assign(query=qid, judge=np.arange(len(y)))
+    for wrong, why in (
+        ({"qid": "list"}, "qid='list' names a column, but X has none"),
+        ({"qid": "query", "persons": "owner"}, "persons='owner' names a column"),
+        ({"qid": "query", "persons": "judge"}, "documents of one list name different persons"),
+    ):
+        ledger = Ledger(9.0, 1e-2)
+        with pytest.raises(InvalidArgument, match=why):
+            ranker(ledger=ledger).fit(table, y, **wrong)
+        assert ledger.entries == ()
+    with pytest.raises(InvalidArgument, match="y='grade' names a column"):
+        ranker().fit(X, "grade", qid=qid)
 
 
 def test_degenerate_lists_are_fitted_all_the_same():

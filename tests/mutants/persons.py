@@ -6,8 +6,8 @@ import numpy as np
 
 from hushfit import model_selection
 from hushfit import unit as units
+from hushfit.data.rows import DenseBlock, _source
 from hushfit.data.rows import _persons as persons
-from hushfit.data.rows import _source
 from hushfit.estimators import _classifiers as classifiers
 from hushfit.privacy import ObjectiveCost
 from hushfit.problem import Problem
@@ -111,7 +111,7 @@ def by_linear_algebra():
         parts = [np.linalg.norm(records @ A, axis=1) for _, records in self._records()]
         return np.concatenate(parts)
 
-    return swapped(_source.DenseBlock, margins=margins, lengths=lengths)
+    return swapped(DenseBlock, margins=margins, lengths=lengths)
 
 
 def determinant_of_one_row():
@@ -256,7 +256,7 @@ PERSONS = (
     ),
     Mutant(
         "margins that depend on the position",
-        "hushfit.data.rows._source",
+        "hushfit.data.rows._array_blocks",
         "Margins and lengths come from a matrix product, whose last bits depend on how many rows "
         "stand before.",
         by_linear_algebra,

@@ -6,7 +6,7 @@ import numpy as np
 
 from hushfit.audit.checks import _examples
 from hushfit.data import RecordScaling
-from hushfit.data.rows import _source
+from hushfit.data.rows import FeatureBounds, _source
 from hushfit.losses import _least_squares as least_squares
 from hushfit.privacy import Relation
 from hushfit.release import exact_sum
@@ -352,7 +352,7 @@ def ranges_from_the_rows():
         low, high = np.nanmin(X, axis=0), np.nanmax(X, axis=0)
         return (np.asarray(X, dtype=np.float64) - low) / np.maximum(high - low, 1e-300)
 
-    return swapped(_source.FeatureBounds, apply=apply)
+    return swapped(FeatureBounds, apply=apply)
 
 
 _GRADIENT = "hushfit.release.queries._gradient"
@@ -706,7 +706,7 @@ QUERIES = (
     ),
     Mutant(
         "ranges from the rows",
-        "hushfit.data.rows._source",
+        "hushfit.data.rows._bounds",
         "Columns are scaled by their smallest and largest value, which one outlier changes for "
         "all rows.",
         ranges_from_the_rows,

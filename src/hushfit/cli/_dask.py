@@ -6,7 +6,12 @@ from typing import Any
 
 import click
 
-_OF_TEXT = {"format_": "--format", "encoding": "--encoding", "delimiter": "--delimiter"}
+_OF_TEXT = {
+    "format_": "--format",
+    "encoding": "--encoding",
+    "delimiter": "--delimiter",
+    "header": "--header",
+}
 
 
 def dask_options(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hushfit.cli._calendar_labels import in_calendar_order
 from hushfit.cli._column_draft import (
     MAX_CATEGORIES,
     MIN_NUMBERS,
@@ -53,6 +54,9 @@ _CODE_WORDS = {
 # Codes whose numbers may have fractions, as in 250.01.
 _DIAGNOSIS_WORDS = {"icd", "diag", "diagnosis", "diagnoses", "dx", "cpt", "hcpcs", "atc", "ndc"}
 _YEARS = (1900, 2100)
+# Names of dates of birth, and beginnings of such names. Their month and weekday say nothing.
+_BIRTHS, _OF_BIRTH = {"born", "dob", "geb"}, ("birth", "geburt", "naissance", "nacimiento")
+_LIFETIME = 60  # dates of so many years are of birth, or alike
 
 
 @dataclass
@@ -142,9 +146,7 @@ def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
     markers = tuple(draft.markers)
     is_date, written = draft.date_format
     if is_date:
-        first, last = str(draft.first_date)[:4], str(draft.last_date)[:4]
-        made = DateColumn(name, f"{first}-01-01", f"{last}-12-31", format=written)
-        return made, _date_note(draft, written)
+        return _drafted_date(draft, name, written)
     if draft.has_comma_decimals:
         bounds = rounded_outwards(*draft.comma_range)
         missing = "indicator" if draft.missing else "fill"
@@ -155,12 +157,26 @@ def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
         missing = "indicator" if draft.missing or draft.others else "fill"
         whole = not draft.fractions
         return NumericColumn(name, low, high, missing=missing, integer=whole), _number_note(draft)
-    labels = sorted(set(draft.labels.values()) - {OTHER}, key=_by_size)
+    labels = in_calendar_order(sorted(set(draft.labels.values()) - {OTHER}, key=_by_size))
     note = _label_note(draft)
     if len(labels) > MAX_CATEGORIES:
         return HashedColumn(name, _HASHED_COLUMNS, missing_values=markers), note
     missing = "indicator" if draft.missing else "other"
     return CategoricalColumn(name, tuple(labels), missing, markers if draft.missing else ()), note
+
+
+def _drafted_date(draft: ColumnDraft, name: str, written: str | None) -> tuple[DateColumn, str]:
+    """A column of dates; of dates of birth only how late they are."""
+    first, last = int(str(draft.first_date)[:4]), int(str(draft.last_date)[:4])
+    born = _is_birth(name) or last - first >= _LIFETIME
+    parts = ("since",) if born else DateColumn.parts
+    made = DateColumn(name, f"{first}-01-01", f"{last}-12-31", parts, written)
+    return made, _date_note(draft, written, born)
+
+
+def _is_birth(name: str) -> bool:
+    """Whether the name of a column of dates says that they are dates of birth."""
+    return any(word in _BIRTHS or word.startswith(_OF_BIRTH) for word in words_in(name))
 
 
 def _by_size(label: str) -> tuple[float, str]:
@@ -288,9 +304,14 @@ def _label_note(draft: ColumnDraft) -> str:
     return "\n".join(notes)
 
 
-def _date_note(draft: ColumnDraft, written: str | None) -> str:
+def _date_note(draft: ColumnDraft, written: str | None, born: bool) -> str:
     tied = [known for known, count in draft.formats.items() if count == draft.formats[written]]
-    note = "Dates: how long after `low`, month and day of the week. `parts` may list year too."
+    note = (
+        "Dates of birth, or as far apart: one number, how long after `low`. `parts` may list year, "
+        "month\nand weekday too."
+        if born
+        else "Dates: how long after `low`, month and day of the week. `parts` may list year too."
+    )
     if len(tied) > 1:
         note += "\nDay and month cannot be told apart here: check `format`."
     return note

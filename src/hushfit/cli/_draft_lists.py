@@ -12,7 +12,7 @@ import numpy as np
 
 from hushfit.cli._column_draft import ColumnDraft
 from hushfit.cli._draft import DraftNotes, looks_like_ids, scanned
-from hushfit.data.lists import RankingSchema, letor_documents, read_documents
+from hushfit.data.lists import DocumentTable, RankingSchema, letor_documents
 from hushfit.data.tables import Table, Watch
 from hushfit.errors import InvalidArgument
 
@@ -130,9 +130,8 @@ class ListCounts:
         return {**counts, "remarks": list(self.remarks)}
 
 
-def compare_lists(tables: Sequence[str], schema: RankingSchema, format_: str | None) -> ListCounts:
+def compare_lists(table: DocumentTable, schema: RankingSchema) -> ListCounts:
     """Compare documents with a schema of lists."""
-    table = read_documents(tables, schema, format_)
     changes = np.flatnonzero(table.qid[1:] != table.qid[:-1]) + 1
     starts = np.concatenate([[0], changes, [len(table.qid)]])
     lengths, relevant = np.diff(starts), np.add.reduceat(np.nan_to_num(table.y) > 0, starts[:-1])

@@ -19,6 +19,14 @@ _MAX_CLASSES: Final = 50
 # More different numbers than this are a measurement rather than codes of classes.
 _MAX_NUMBERED_CLASSES: Final = 10
 
+# Words for a class that is the absence of something: the other class is the positive one.
+_NEGATIONS: Final = {
+    *("0", "false", "no", "n", "f", "none", "neg", "negative", "absent", "normal", "healthy"),
+    *("never", "control", "benign", "alive", "nein", "falsch", "negativ", "gesund", "lebend"),
+    *("nie", "non", "faux", "négatif", "negatif", "nee", "nej", "nei", "não", "nao", "falso"),
+    *("negativo", "ei", "ne", "nie", "нет"),
+}
+
 NOTES: Final = {
     "categorical": 'Classes to predict. Ordered ones are grades: kind = "ordinal", from the '
     "lowest to the highest.",
@@ -52,7 +60,8 @@ def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
         )
     kind = kind or _likely_kind(draft, name)
     if kind == "categorical":
-        return CategoricalColumn(name, _labels(draft, name, _marked_classes(draft)))
+        classes = _labels(draft, name, _marked_classes(draft))
+        return CategoricalColumn(name, classes, positive=_positive(classes))
     if kind == "ordinal":
         return _graded(name, _labels(draft, name))
     comma = draft.has_comma_decimals
@@ -66,6 +75,20 @@ def drafted_target(draft: Any, name: str, kind: str | None) -> Target:
     if kind == "count":
         return _counted(name, low, high)
     return NumericColumn(name, low, high, decimal="," if comma else ".")
+
+
+def _positive(classes: tuple[str, ...]) -> str | None:
+    """Of two classes the one that is not a negation, and else the last; None of more."""
+    if len(classes) != 2:
+        return None
+    first, last = classes
+    return first if _is_negation(last) and not _is_negation(first) else last
+
+
+def _is_negation(label: str) -> bool:
+    """Whether a label says that something is absent: `nein`, `not readmitted`."""
+    words = label.casefold().replace("_", " ").replace("-", " ").split()
+    return bool(words) and (label.casefold() in _NEGATIONS or words[0] in ("not", "no", "non"))
 
 
 def _likely_kind(draft: Any, name: str) -> str:
@@ -98,6 +121,8 @@ def note_on_target(draft: Any, target: Target) -> str:
     str
     """
     note = NOTES[target.kind]
+    if isinstance(target, CategoricalColumn) and target.positive is not None:
+        note += "\nScores, intervals and reports speak of `positive`."
     if isinstance(target, CategoricalColumn) and draft.is_numeric and not draft.fractions:
         note += '\nThey are whole numbers: if they count something, kind = "count" and high.'
     marks = ", ".join(map(repr, draft.markers))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hushfit.cli._files import TableOptions
 from hushfit.cli._printing import at_terminal, reading_bar
 
 _AUDIT_OF_NETWORKS = (
@@ -54,7 +55,7 @@ class Subject:
 
 
 def subject_of(
-    path: str, tables: Sequence[str], format_: str | None, ledger: str | None, as_json: bool
+    path: str, tables: Sequence[str], options: TableOptions, ledger: str | None, as_json: bool
 ) -> Subject:
     """Read a model, score it on held-out tables if there are any, and look up its evidence."""
     from hushfit.models import is_network, is_ranker, ranker_json, read_model
@@ -68,23 +69,25 @@ def subject_of(
     )
 
     refuse_pipelines(path)
+    if not tables:
+        options.refuse("there is no --held-out TABLE")
     if is_ranker(path):
         from hushfit.cli._ranking import ndcg_of
         from hushfit.models import load_ranker
 
         ranker = load_ranker(path)
-        ndcg = ndcg_of(path, tuple(tables), format_) if tables else None
+        ndcg = ndcg_of(path, tuple(tables), options) if tables else None
         digest, evidence = ranker_json(ranker)[1], _evidence(ranker, ledger)
         return Subject(ranker, digest, ndcg, evidence, ranking_page, ranking_card)
     if is_network(path):
         from hushfit.torch import read_network
 
         model, digest = read_network(path, described=not tables)
-        scores = _scores(model, tables, format_, as_json)
+        scores = _scores(model, tables, options, as_json)
         evidence = _evidence(model, ledger, _AUDIT_OF_NETWORKS)
         return Subject(model, digest, scores, evidence, network_page, network_card)
     model, digest = read_model(path)
-    scores = _scores(model, tables, format_, as_json)
+    scores = _scores(model, tables, options, as_json)
     return Subject(model, digest, scores, _evidence(model, ledger), report_page, model_card)
 
 
@@ -101,13 +104,12 @@ def refuse_pipelines(path: str) -> None:
         )
 
 
-def _scores(model: Any, tables: Sequence[str], format_: str | None, as_json: bool) -> Any:
-    from hushfit.cli._files import tables_for
+def _scores(model: Any, tables: Sequence[str], options: TableOptions, as_json: bool) -> Any:
     from hushfit.report import evaluate_model
 
     if not tables:
         return None
-    found = tables_for(tables, format_, model.schema)
+    found = options.tables(tables, model.schema)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         return evaluate_model(model, found, watch=watch)
 

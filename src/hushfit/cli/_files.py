@@ -4,16 +4,20 @@ afterwards.
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from hushfit.errors import InvalidArgument
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "excel")
+_TEXT: Final = ("csv", "tsv")
+# The formats that each option on how a table is written is about.
+_ABOUT: Final = {"encoding": _TEXT, "delimiter": _TEXT, "header": (*_TEXT, "excel")}
 
 
 def table_options(command: Any) -> Any:
@@ -38,25 +42,70 @@ def table_options(command: Any) -> Any:
                 help="Encoding of a text file, such as cp1252.  [default: by the schema, or else "
                 "utf-8]",
             ),
+            click.option(
+                "--header",
+                metavar="ROW",
+                type=click.IntRange(min=1),
+                help="Row with the names of the columns, from 1, where a text file or spreadsheet "
+                "has a title above.  [default: by the schema, or else the first]",
+            ),
         ]
     ):
         command = option(command)
     return command
 
 
-def stated_form(form: Any, encoding: str | None, delimiter: str | None) -> Any:
-    """The form of text files: as the options say, or else as it is."""
-    from dataclasses import replace
+@dataclass(frozen=True)
+class TableOptions:
+    """What the options say about how tables are written; None where they say nothing.
 
-    given = {"encoding": encoding, "delimiter": delimiter}
-    return replace(form, **{name: value for name, value in given.items() if value is not None})
+    Parameters
+    ----------
+    format, encoding, delimiter : str, optional
+    header : int, optional
+    """
 
+    format: str | None = None
+    encoding: str | None = None
+    delimiter: str | None = None
+    header: int | None = None
 
-def tables_for(patterns: Any, format_: str | None, schema: Any) -> list[Any]:
-    """The tables that paths match, in the form that a schema states; None states none."""
-    from hushfit.data.tables import find_tables
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> "TableOptions":
+        """From all options of a verb, by name."""
+        return cls(given["format_"], *(given[name] for name in _ABOUT))
 
-    return find_tables(patterns, format_, None if schema is None else schema.file)
+    @property
+    def stated(self) -> dict[str, Any]:
+        """The options about text files and spreadsheets that were given."""
+        own = {name: getattr(self, name) for name in _ABOUT}
+        return {name: value for name, value in own.items() if value is not None}
+
+    def form(self, schema: Any = None) -> Any:
+        """The form of text files: as the options say, or else as the schema does."""
+        from dataclasses import replace
+
+        from hushfit.data.schema import TextForm
+
+        return replace(TextForm() if schema is None else schema.file, **self.stated)
+
+    def tables(self, patterns: Sequence[str], schema: Any = None) -> list[Any]:
+        """The tables that paths match; refuses options that are about none of them."""
+        from hushfit.data.tables import find_tables
+
+        found = find_tables(patterns, self.format, self.form(schema))
+        for name in self.stated:
+            if not any(table.format in _ABOUT[name] for table in found):
+                raise click.UsageError(
+                    f"--{name} would be ignored: {found[0].title} is read as {found[0].format}. "
+                    "Leave it out."
+                )
+        return found
+
+    def refuse(self, why: str) -> None:
+        """Refuse all of them."""
+        if given := [f"--{name}" for name in ("format", *_ABOUT) if getattr(self, name)]:
+            raise click.UsageError(f"{', '.join(given)} would be ignored: {why}. Leave it out.")
 
 
 def refuse_to_overwrite(output: str, allowed: bool) -> None:

@@ -1,6 +1,7 @@
 """What the verbs do with networks: ``hushfit fit --model mlp``, and the files it writes."""
 
 import shlex
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,9 @@ from hushfit.cli._paid_model import note_account_of_rows
 from hushfit.cli._printing import at_terminal, print_json, print_panel, reading_bar
 
 
-def fit_perceptron(file: Any, penalty: Any, ledger: Any, given: dict[str, Any]) -> None:
+def fit_perceptron(
+    file: Any, penalty: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
+) -> None:
     """``hushfit fit --model mlp``: read, pay, fit, write."""
     from hushfit.data.schema import schema_hash
     from hushfit.errors import InvalidArgument
@@ -26,6 +29,13 @@ def fit_perceptron(file: Any, penalty: Any, ledger: Any, given: dict[str, Any]) 
         raise InvalidArgument(
             f"{penalty.called(key)} is for linear models. Leave it out with --model mlp."
         )
+    if file.schema.features != "linear":
+        raise InvalidArgument(
+            f"features = {file.schema.features!r} of the schema is for linear models: a network "
+            "bends its inputs by itself. Nothing was spent. Delete that line, or leave out --model "
+            "mlp."
+        )
+    ledger = open_ledger()
     estimator = _estimator(file, ledger, given)
     note_account_of_rows(ledger, file.schema.person)
     X, y, persons = _read(file.schema, given)
@@ -88,13 +98,14 @@ def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
     """
     import numpy as np
 
+    from hushfit.cli._files import TableOptions
     from hushfit.data.rows import PersonIndex
-    from hushfit.data.tables import RowCodec, find_tables, table_batches, target_values
+    from hushfit.data.tables import RowCodec, table_batches, target_values
 
     target = schema.target
     codec, names = RowCodec(schema), [column.name for column in schema.columns]
     names += [target.name, *([] if schema.person is None else [schema.person])]
-    found = find_tables(given["tables"], given["format_"], schema.file)
+    found = TableOptions.of(given).tables(given["tables"], schema)
     parts = [np.empty((0, codec.n_features), np.float32)]
     targets, owners = [np.empty(0)], [np.empty(0, np.int64)]
     index = PersonIndex()

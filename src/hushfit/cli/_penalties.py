@@ -19,6 +19,8 @@ _OPTIONS: Final = {
     "l1_ratio": "l1_ratio",
     "constraint": "constraint",
 }
+# Penalties with a share of the lasso.
+WITH_L1_RATIO: Final = ("elasticnet", "fused", "sparse-group")
 _OF_GROUPS: Final = ("group", "sparse-group")
 
 

@@ -1,12 +1,14 @@
 """What the verbs do with lists of documents: a schema with a ``query``, or a ranking model."""
 
 import shlex
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
+from hushfit.cli._files import TableOptions
+from hushfit.cli._options import OF_EVERY_FIT, refuse_ignored_options, written_options
 from hushfit.cli._printing import at_terminal, print_json, print_message, print_table
 
 DEPTHS = (1, 2, 4, 8, 10)
@@ -16,27 +18,15 @@ _WARNING = (
 )
 
 
-# Options of `fit` that say nothing about lists.
-_FOR_TABLES = {
-    "cache": "--cache",
-    "model": "--model",
-    "penalty": "--penalty",
-    "graph_path": "--graph",
-    "alpha": "--alpha",
-    "l1_ratio": "--l1-ratio",
-    "threshold": "--threshold",
-    "person_weight": "--person-weight",
-    "accept_draft": "--accept-draft",
-}
+# Options of `fit` that lists take; the others say nothing about them.
+_TAKEN: Final = (
+    *OF_EVERY_FIT,
+    *("person", "rows_per_person", "adjacency", "solver", "loss", "allow_large_delta"),
+)
 
 
-def fit_lists(
-    schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any], written: Set[str]
-) -> None:
-    """``hushfit fit`` with a schema of lists: read, pay, fit, write.
-
-    ``written`` has the names of the options that are on the command line.
-    """
+def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]) -> None:
+    """``hushfit fit`` with a schema of lists: read, pay, fit, write."""
     from hushfit.cli._files import reserved_space
     from hushfit.cli._paid_model import (
         note_account_of_rows,
@@ -44,15 +34,14 @@ def fit_lists(
         print_paid,
         write_paid,
     )
-    from hushfit.data.lists import read_documents
     from hushfit.models import Provenance, RankingModel, paid_receipt, ranker_json
     from hushfit.privacy.ledger import redacted
 
-    schema = _settled(schema, given, written)
+    schema = _settled(schema, given)
     ledger = open_ledger()
     estimator = _estimator(schema, ledger, given)
     note_account_of_rows(ledger, schema.person)
-    table = read_documents(given["tables"], schema, given["format_"])
+    table = documents_in(given["tables"], schema, TableOptions.of(given))
     persons = _persons(table.list_persons(), schema)
     _refuse_large_delta(given, table, persons)
     with reserved_space(given["output"], (1 << 16) + 96 * table.X.shape[1]):
@@ -66,18 +55,15 @@ def fit_lists(
     note_bound_account(ledger, receipt)
 
 
-def _settled(schema: Any, given: dict[str, Any], written: Set[str]) -> Any:
+def _settled(schema: Any, given: dict[str, Any]) -> Any:
     """The schema with the options about persons; refuses options that would be ignored."""
     from dataclasses import replace
 
     from hushfit.errors import InvalidArgument
 
-    unused = [option for name, option in _FOR_TABLES.items() if name in written]
-    if unused:
-        raise click.UsageError(
-            f"{', '.join(unused)} would be ignored: {given['schema_path']} has a `query`, so a "
-            "ranking model is fitted. Leave it out."
-        )
+    refuse_ignored_options(
+        _TAKEN, f"{given['schema_path']} has a `query`, so a ranking model is fitted"
+    )
     if schema.unconfirmed:
         raise InvalidArgument(
             f"{given['schema_path']} was drafted from the rows and is not confirmed. Replace its "
@@ -93,7 +79,7 @@ def _settled(schema: Any, given: dict[str, Any], written: Set[str]) -> Any:
             "lists. Nothing was spent. Use unit 'person' in the schema, which protects all lists "
             "of a person, 'labels', which protects all grades of a person, or name no person."
         )
-    if "adjacency" in written:
+    if "adjacency" in written_options():
         _refuse_other_adjacency(schema, given["adjacency"])
     return schema
 
@@ -162,10 +148,10 @@ def _refuse_large_delta(given: dict[str, Any], table: Any, persons: Any) -> None
 
 
 def evaluate_lists(
-    model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool
+    model_path: str, tables: tuple[str, ...], options: TableOptions, as_json: bool
 ) -> None:
     """``hushfit evaluate`` with a ranking model: NDCG by depth."""
-    found = ndcg_of(model_path, tables, format_)
+    found = ndcg_of(model_path, tables, options)
     if as_json:
         print_json({**{f"ndcg@{k}": value for k, value in found.items()}, "warning": _WARNING})
         return
@@ -177,15 +163,25 @@ def evaluate_lists(
     print_message(_WARNING, word="warning")
 
 
-def ndcg_of(model_path: str, tables: tuple[str, ...], format_: str | None) -> dict[int, float]:
+def ndcg_of(model_path: str, tables: tuple[str, ...], options: TableOptions) -> dict[int, float]:
     """Mean NDCG of a ranking model on held-out lists, by depth."""
-    from hushfit.data.lists import read_documents
     from hushfit.models import load_ranker
 
     model = load_ranker(model_path)
-    table = read_documents(tables, _schema_of(model, model_path), format_)
+    table = documents_in(tables, _schema_of(model, model_path), options)
     values = model.estimator.ndcg(table.X, table.y, table.qid, depths=DEPTHS)
     return dict(zip(DEPTHS, map(float, values), strict=True))
+
+
+def documents_in(paths: Sequence[str], schema: Any, options: TableOptions, **wanted: Any) -> Any:
+    """Documents of tables or of LETOR text, which has but one form."""
+    from hushfit.data.lists import read_documents
+
+    if schema.n_features is None:
+        options.tables(paths)  # refuses those that are about none of them
+        return read_documents(paths, schema, options.format, form=options.form(), **wanted)
+    options.refuse("the schema is of LETOR text")
+    return read_documents(paths, schema, **wanted)
 
 
 def _schema_of(model: Any, path: str) -> Any:
@@ -199,7 +195,7 @@ def _schema_of(model: Any, path: str) -> Any:
 def scored_documents(
     model_path: str,
     tables: tuple[str, ...],
-    format_: str | None,
+    options: TableOptions,
     keep: Sequence[str],
 ) -> tuple[list[str], list[Any]]:
     """The columns of ``hushfit predict`` with a ranking model and their names: kept ones, query,
@@ -207,12 +203,11 @@ def scored_documents(
     """
     import numpy as np
 
-    from hushfit.data.lists import read_documents
     from hushfit.models import load_ranker
 
     model = load_ranker(model_path)
     schema = _schema_of(model, model_path)
-    table = read_documents(tables, schema, format_, graded=False, keep=keep)
+    table = documents_in(tables, schema, options, graded=False, keep=keep)
     scores = model.estimator.predict(table.X)
     places = np.empty(len(scores), dtype=int)
     for order in model.estimator.rank(table.X, table.qid):

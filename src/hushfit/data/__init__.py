@@ -48,46 +48,7 @@ if TYPE_CHECKING:
         whole_shares,
     )
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit.data.rows": (
-                "AT_MOST_ONE",
-                "FEWEST_BLOCK_ROWS",
-                "MOST_BLOCK_ROWS",
-                "PERSON_BLOCK_ROWS",
-                "Block",
-                "BoundedBlock",
-                "Coins",
-                "DataSource",
-                "DenseRows",
-                "FeatureBounds",
-                "InParts",
-                "Part",
-                "Persons",
-                "PublicBlock",
-                "PublicRows",
-                "RecordScaling",
-                "SecureCoins",
-                "SeededCoins",
-                "SignedBounds",
-                "SparseRows",
-                "SumsOverRows",
-                "as_source",
-                "bounded_blocks",
-                "fixed_size_units",
-                "one_place_each",
-                "persons_of",
-                "places",
-                "poisson_units",
-                "proved_scalings",
-                "record_margins",
-                "scaling_of",
-                "sum_of_parts",
-                "whole_shares",
-            ),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "AT_MOST_ONE",

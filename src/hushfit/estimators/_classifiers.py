@@ -68,6 +68,7 @@ from hushfit.estimators._linear import (
 from hushfit.estimators._little_data import warn_of_few_for_classes
 from hushfit.estimators._missing import stated_rule
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
+from hushfit.estimators._positive import direction_of, positive_place
 from hushfit.estimators._private_fit import Fit, check_sizes, private_fit, quote_for
 from hushfit.estimators._ranges import feature_ranges, quoted_ranges
 from hushfit.estimators._scaling import ChosenScaling, scaling_from
@@ -141,7 +142,9 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         scaling: Any = "unit",
         even_weights: bool = False,
         expected_mean: float | None = None,
+        pos_label: Any = None,
     ) -> None:
+        self.pos_label = pos_label
         self.features = features
         self.threshold = threshold
         self.constraint = constraint
@@ -210,6 +213,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         self.keep_inference(
             self.inferred(fit, prepared, input_names(self)) if self.inference else None
         )
+        self.receipt_ = fit.receipt
         return self.accept(fit.result, fit.guarantee, prepared, fit.transcript)
 
     def _solver(self) -> Any:
@@ -261,14 +265,15 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         -------
         Inference
         """
-        problem = prepared.problem
+        problem, place = prepared.problem, positive_place(self.pos_label, prepared.classes)
+        towards = direction_of(place)
 
         def in_units(w: Vector) -> Vector:
             coef, intercept = in_original_units(w, problem, prepared.bounds)
-            return np.append(intercept, coef[0])
+            return towards * np.append(intercept, coef[0])
 
         counted = f"{problem.n_units} {problem.privacy_unit.plural}"
-        title = f"{type(self).__name__} of {prepared.classes[1]!s}, {counted}"
+        title = f"{type(self).__name__} of {prepared.classes[place]!s}, {counted}"
         middle = middle_of(feature_ranges(self), problem.n_features)
         about = About(names, self.cov_type, title, self.link, middle)
         return inference_of(fit, problem, in_units, about)
@@ -435,6 +440,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
                 check_classification_targets(y)
             classes = public_classes(self.classes, y)
             labels = encode_labels(y, classes)
+        positive_place(self.pos_label, classes)  # refuses what is no class
         bounds = self._bounds(X.shape[1])
         columns = columns_of(self.features, bounds, input_names(self))
         n_units = X.shape[0] if persons is None else persons.n_persons
@@ -514,11 +520,27 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         )
         multipliers = {made.name: made.noise_multiplier for made in guarantee.releases}
         self.threshold_: Vector | None = fitted_threshold(
-            self.threshold, transcript, multipliers, prepared.problem.relation
+            self.threshold,
+            transcript,
+            multipliers,
+            prepared.problem.relation,
+            positive_place(self.pos_label, self.classes_),
         )
         self.n_iter_ = result.steps
         self.privacy_: Guarantee = guarantee
         return self
+
+    @property
+    def positive_(self) -> Any:
+        """Of two classes, the one that the threshold, intervals and reports speak of; else None."""
+        check_is_fitted(self)
+        place = positive_place(self.pos_label, self.classes_)
+        return None if place is None else self.classes_.tolist()[place]
+
+    @property
+    def towards_(self) -> float:
+        """1 if ``coef_`` points towards the positive class, -1 if away from it."""
+        return direction_of(positive_place(self.pos_label, self.classes_))
 
     def decision_function(self, X: Any) -> Vector:
         """Signed margin of each row: above zero for ``classes_[1]``; one column per class for more.
@@ -618,7 +640,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         check_is_fitted(self)
         return np.flatnonzero(np.any(self.coef_ != 0, axis=0))
 
-    def shape_values(self, column: int, output: int = 0) -> tuple[Vector, Vector]:
+    def shape_values(self, column: int | str, output: int = 0) -> tuple[Vector, Vector]:
         """The shape function of a numeric column of an additive model, at its knots.
 
         It is linear between knots. A margin is the sum of the shape functions, of the weights of
@@ -628,8 +650,8 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
 
         Parameters
         ----------
-        column : int
-            Number of the input column.
+        column : int or str
+            Number or name of the input column.
         output : int, default=0
             Number of the class, for more than two classes.
 
@@ -640,7 +662,12 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         values : array
         """
         check_is_fitted(self)
-        return shape_values(self.feature_map_, self.coef_[output], self.row_profile_, column)
+        if not 0 <= output < len(self.coef_):
+            raise InvalidArgument(
+                f"output={output!r} is no row of coef_, which has {len(self.coef_)}. With two "
+                "classes leave it out; with more it is the place of the class in classes_."
+            )
+        return shape_values(self, self.coef_[output], column)
 
     def _bounds(self, n_features: int) -> FeatureBounds | None:
         given = feature_ranges(self)
@@ -758,10 +785,10 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         A map such as `hushfit.features.ScatteringMap` for images or `hushfit.features.HashedText`
         for texts is tried out on random rows first, and refused if it mixes rows.
     threshold : None, float in (0, 1) or "balanced", default=None
-        From which probability on ``predict`` says ``classes[1]``; None is 0.5. ``"balanced"`` is
-        the frequency of the class, so that rare classes are found too: it is counted privately, for
-        2 % of the budget. With more than two classes, it predicts the class whose probability is
-        largest in proportion to its frequency. Probabilities do not depend on it. scikit-learn's
+        From which probability on ``predict`` says the positive class; None is 0.5. ``"balanced"``
+        is the frequency of the class, so that rare classes are found too: it is counted privately,
+        for 2 % of the budget. With more than two classes, it predicts the class whose probability
+        is largest in proportion to its frequency. Probabilities do not depend on it. scikit-learn's
         ``class_weight`` is refused: it would multiply the noise of the whole fit.
     constraint : None, "chain", a constraint of ``hushfit.constraints``, or a function
         A public linear map of the coefficients that the penalty is a function of, instead of the
@@ -790,16 +817,20 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         A number is that length itself, with the intercept's 1 in it; longer rows are shortened to
         it. Give one for columns of which few are not zero, such as indicators: the smaller, the
         less noise. It must be public.
+    pos_label : label, optional
+        Of two classes, the positive one, which ``threshold``, ``summary()``, intervals, marginal
+        effects and reports speak of. None is ``classes_[1]``. It changes neither the order of
+        ``classes_`` nor ``coef_``, ``decision_function`` and ``predict_proba``.
 
     Attributes
     ----------
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
-        In the units of the columns. With ``scaling="public"``, and with ``inference=True``, a
-        coefficient is what a unit of its column adds to the log-odds, as in every logistic
-        regression. With ``scaling="unit"`` the log-odds of a row x are
-        ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after ``feature_bounds`` in the length, so
-        a coefficient is that change times the length of the row: for rows of a typical length,
-        divide by it.
+        Towards ``classes_[1]``, or each class of several, in the units of the columns. With
+        ``scaling="public"``, and with ``inference=True``, a coefficient is what a unit of its
+        column adds to the log-odds, as in every logistic regression. With ``scaling="unit"`` the
+        log-odds of a row x are ``(x @ coef_.T + intercept_) / |[x, 1]|``, with x after
+        ``feature_bounds`` in the length, so a coefficient is that change times the length of the
+        row: for rows of a typical length, divide by it.
         With a feature map, weights of its outputs, in units of these: for an additive model see
         ``shape_values``.
     feature_map_ : FeatureMap or None
@@ -808,12 +839,16 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
         Of an additive model: where the rows lie, as far as the released second moment shows.
     intercept_ : array of shape (1,) or (n_classes,)
     classes_ : array
+    positive_ : label or None
+        The positive class of two.
     threshold_ : array of shape (n_classes,) or None
         What probabilities are compared with; None if the largest one decides.
     n_iter_ : int
         Fixed in advance; it does not depend on the rows.
     privacy_ : Guarantee
         The guarantee. Print it.
+    receipt_ : Receipt or None
+        The payment, which `hushfit.save_model` writes into the file; None without a ledger.
 
     Examples
     --------

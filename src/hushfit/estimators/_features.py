@@ -9,6 +9,7 @@ import numpy as np
 from hushfit._typing import Matrix, Vector
 from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._linear import input_names
 from hushfit.estimators._missing import without_gaps
 from hushfit.features import (
     CLASSIFICATION,
@@ -21,6 +22,7 @@ from hushfit.features import (
     RowProfile,
     additive_map,
     centred,
+    column_place,
     hat_means,
     monotone,
     refuse_if_rows_mix,
@@ -260,26 +262,28 @@ def row_profile(
     return RowProfile(math.sqrt(max(total / weight, 1.0)), masses)
 
 
-def shape_values(
-    feature_map: FeatureMap | None, weights: Vector, profile: RowProfile, column: int
-) -> tuple[Vector, Vector]:
+def shape_values(estimator: Any, weights: Vector, column: int | str) -> tuple[Vector, Vector]:
     """Knots of a column in [0, 1], and its centred shape function there, for the weights of the
     outputs.
 
     Raises
     ------
     InvalidArgument
-        If the column has no shape function.
+        If there is no such column, or if it has no shape function.
     """
-    span = feature_map.spans[column] if isinstance(feature_map, AdditiveMap) else None
+    feature_map, place = (
+        estimator.feature_map_,
+        column_place(column, input_names(estimator), "shape_values was asked for"),
+    )
+    span = feature_map.spans[place] if isinstance(feature_map, AdditiveMap) else None
     if not isinstance(feature_map, AdditiveMap) or span is None or not span.intervals:
         raise InvalidArgument(
-            f"column {column} has no shape function: it has one weight, in coef_. Shape "
+            f"column {column!r} has no shape function: it has one weight, in coef_. Shape "
             "functions belong to numeric columns of a fit with features='additive'."
         )
     values = feature_map.table(span) @ weights[span.shape]
     knots = np.linspace(0.0, 1.0, span.intervals + 1)
-    return knots, centred(values, profile.masses.get(column))
+    return knots, centred(values, estimator.row_profile_.masses.get(place))
 
 
 def reshaped(

@@ -233,7 +233,8 @@ def formula_model(kind: Any, formula: str, schema: Any, settings: dict[str, Any]
     design = FormulaDesign(formula, design.used)
     unit = schema.privacy_unit
     persons = {"person_weight": unit.weighting, "rows_per_person": schema.rows_per_person}
-    known = {"feature_bounds", "nonfinite", "classes", "target_bounds", "max_count", *persons}
+    known = {"feature_bounds", "nonfinite", "classes", "pos_label", "target_bounds", "max_count"}
+    known |= set(persons)
     given = sorted(known & set(settings))
     if given:
         raise InvalidArgument(
@@ -253,7 +254,7 @@ def _of_target(kind: Any, target: Any) -> dict[str, Any]:
     """What the schema says about the response, as settings of an estimator."""
     found: dict[str, Any] = {}
     if isinstance(target, CategoricalColumn):
-        found = {"classes": sorted(target.categories)}
+        found = {"classes": sorted(target.categories), "pos_label": target.positive}
     elif isinstance(target, CountTarget):
         found = {"max_count": target.high}
     elif isinstance(target, NumericColumn):

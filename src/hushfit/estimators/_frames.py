@@ -105,12 +105,18 @@ def _is_temporal(kind: Any) -> bool:
 
 def labels_of(X: Any, y: Any) -> tuple[Any, Any]:
     """The rows as a frame, and the labels: as given, or the column that a text names."""
-    X = as_frame(X)
-    if not isinstance(y, str):
-        return X, y
-    if column_names(X).count(y) != 1:
+    return column_taken(as_frame(X), y, "y", "label for each row")
+
+
+def column_taken(X: Any, given: Any, argument: str, holds: str) -> tuple[Any, Any]:
+    """The rows without the column that a text names, and its cells; both as they are if it is no
+    text.
+    """
+    if not isinstance(given, str):
+        return X, given
+    if column_names(X).count(given) != 1:
         raise InvalidArgument(
-            f"y={y!r} names a column, but X has none of that name, or several. Give a data frame "
-            "with it, or an array with one label for each row."
+            f"{argument}={given!r} names a column, but X has none of that name, or several. Give a "
+            f"data frame with it, or an array with one {holds}."
         )
-    return without_column(X, y), np.asarray(X[y])
+    return without_column(X, given), np.asarray(X[given])

@@ -37,7 +37,7 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         Weight of the penalty, against the mean loss.
     admm : "dp-sadmm", "dp-vradmm", or a solver of ``hushfit.solvers`` that takes a constraint
     epsilon, delta, adjacency, feature_bounds, classes, fit_intercept, nonfinite, person_weight,
-    rows_per_person, ledger, random_state, verbose
+    rows_per_person, ledger, random_state, verbose, pos_label
         As for `PrivateLogisticRegression`.
 
     Attributes
@@ -74,7 +74,9 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
         ledger: Any = None,
         random_state: Any = None,
         verbose: int = 0,
+        pos_label: Any = None,
     ) -> None:
+        self.pos_label = pos_label
         self.graph = graph
         self.epsilon = epsilon
         self.delta = delta

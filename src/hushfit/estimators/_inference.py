@@ -468,6 +468,11 @@ class Inferring:
     expected_mean: float | None = None
     link: ClassVar[str] = "identity"
 
+    @property
+    def towards_(self) -> float:
+        """1 if ``coef_`` points to what intervals are about, and -1 if away from it."""
+        return 1.0
+
     @classmethod
     def from_formula(cls, formula: str, schema: Any, **settings: Any) -> Any:
         """A model of a formula, with intervals; it needs ``hushfit[formula]``.

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 from hushfit.data import DataSource
@@ -55,7 +55,13 @@ def check_sizes(**sizes: Any) -> None:
     """Refuse numbers of units and columns of which there can be no table."""
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, Integral) or size < 1:
-            raise InvalidArgument(f"{name}={size!r} is no size. Give an int of at least 1.")
+            # Rows that were given by mistake are private, so they are named by their type.
+            named = size is None or isinstance(size, Real | str)
+            given = repr(size) if named else type(size).__name__
+            raise InvalidArgument(
+                f"{name} is {given}, which is no size. Give an int of at least 1, not the rows: "
+                "a quote needs none."
+            )
 
 
 def quote_for(problem: Problem, solver: Any, budget: Budget) -> Quote:

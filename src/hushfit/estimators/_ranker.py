@@ -13,10 +13,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data import FeatureBounds, Persons, persons_of
-from hushfit.data.lists import Documents, RankedLists, list_starts
+from hushfit.data.lists import Documents, RankedLists, list_starts, one_for_each_list
 from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.estimators._frames import as_frame, column_taken, labels_of, unwrapped
 from hushfit.estimators._linear import no_cell_quoted
-from hushfit.estimators._persons import name_of_ids
+from hushfit.estimators._persons import features_of, name_of_ids
 from hushfit.estimators._private_fit import check_sizes
 from hushfit.estimators._progress import progress_bar
 from hushfit.estimators._ranges import feature_ranges
@@ -30,6 +31,7 @@ UNITS = ("labels", "list", "person")
 DEPTH = 10
 _LARGEST_GRADE = 50.0  # gains are powers of two
 _LARGEST_VALUE = 1e100
+_ID_EACH = "id for each document"
 _LAYER_SEED = 0  # public: the same hidden layer for everybody
 
 
@@ -91,6 +93,9 @@ class PrivateRanker(BaseEstimator):
     PrivateRanker(delta=1e-05, epsilon=0.5)
     """
 
+    # Columns of a frame that were no features.
+    _apart: tuple[str, ...] = ()
+
     def __init__(
         self,
         epsilon: float = 1.0,
@@ -133,15 +138,17 @@ class PrivateRanker(BaseEstimator):
         Parameters
         ----------
         X : array, CSR matrix or data frame of shape (n_documents, n_features)
-        y : array of shape (n_documents,)
-            Grades, from 0 to ``max_grade``.
-        qid : array of shape (n_documents,), optional
+        y : array of shape (n_documents,) or str
+            Grades, from 0 to ``max_grade``. A text names a column of the data frame, here and
+            below; it is no feature, and left out of frames that are predicted later.
+        qid : array of shape (n_documents,) or str, optional
             The query of each document; documents of one query must be adjacent.
         group : array of shape (n_lists,), optional
             The number of documents of each list, in their order; instead of ``qid``.
-        persons : array or named series of shape (n_lists,), optional
+        persons : array or named series of shape (n_lists,), or str, optional
             Whose list each is. The name of a series is that of the column of ids, which accounts of
-            persons ask for.
+            persons ask for. A text names a column of the data frame, with the id of each document's
+            list.
 
         Returns
         -------
@@ -149,6 +156,10 @@ class PrivateRanker(BaseEstimator):
         """
         budget, loss = Budget(self.epsilon, self.delta), self._loss()
         self._check_settings(persons is not None)
+        apart = tuple(name for name in (y, qid, persons) if isinstance(name, str))
+        id_column = persons if isinstance(persons, str) else name_of_ids(persons)
+        X, y, qid = _columns_taken(X, y, qid)
+        X, ids = column_taken(X, persons, "persons", "id for each list")
         _refuse_labels_among_columns(X, y, qid)
         features = self._validated(X, reset=True)
         if self.unit == "labels":
@@ -156,7 +167,9 @@ class PrivateRanker(BaseEstimator):
         starts = list_starts(len(features), qid, group)
         self._refuse_long_lists(starts)
         grades = self._grades(y, len(features))
-        owners = self._persons(persons, len(starts) - 1)
+        if isinstance(persons, str):
+            ids = one_for_each_list(ids, starts)
+        owners = self._persons(ids, len(starts) - 1, id_column)
         layer = self._public_layer(features, starts, loss)
         documents = Documents(_mapped(features, layer), starts)
         problem = self._problem(
@@ -169,6 +182,7 @@ class PrivateRanker(BaseEstimator):
         steps = max(part.count for part in quote.plan.parts)
         with progress_bar(type(self).__name__, steps, shown=self.verbose > 0) as watch:
             weights = solver.solve(problem, contract.curator, watch)
+        self._apart = apart
         self.weights_: Vector = weights if layer is None else np.concatenate([layer, weights])
         self.n_iter_ = steps
         self.privacy_: Guarantee = contract.guarantee
@@ -187,6 +201,9 @@ class PrivateRanker(BaseEstimator):
         array of shape (n_documents,)
         """
         check_is_fitted(self)
+        X = as_frame(X)
+        for name in self._apart:
+            X = features_of(X, name)
         features = np.nan_to_num(self._validated(X, reset=False), posinf=0.0, neginf=0.0)
         if self._hidden == 0:
             if features.shape[1] != len(self.weights_):
@@ -214,6 +231,7 @@ class PrivateRanker(BaseEstimator):
         list of int arrays
             Numbers of rows of X, for each list in its order.
         """
+        X, qid = column_taken(as_frame(X), qid, "qid", _ID_EACH)
         scores = self.predict(X)
         starts = (
             np.array([0, len(scores)])
@@ -262,6 +280,7 @@ class PrivateRanker(BaseEstimator):
         -------
         array of shape (len(depths),)
         """
+        X, y, qid = _columns_taken(X, y, qid)
         scores = self.predict(X)
         return mean_ndcg(
             scores, self._grades(y, len(scores)), list_starts(len(scores), qid, group), depths
@@ -375,10 +394,8 @@ class PrivateRanker(BaseEstimator):
         """
         return PrivacyUnit.person("mean", self.lists_per_person, column, record="list")
 
-    def _persons(self, persons: Any, n_lists: int) -> Persons | None:
-        """Whose list each is: from ids, whose name is that of their column, or as compared
-        already.
-        """
+    def _persons(self, persons: Any, n_lists: int, column: str | None) -> Persons | None:
+        """Whose list each is: from the ids of a column, or as compared already."""
         if persons is None:
             return None
         if isinstance(persons, Persons):
@@ -395,14 +412,14 @@ class PrivateRanker(BaseEstimator):
             raise InvalidArgument(
                 "persons should have one id for each list, in one dimension, and has not."
             )
-        return persons_of(ids, n_lists, self.list_person_unit(name_of_ids(persons)))
+        return persons_of(ids, n_lists, self.list_person_unit(column))
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Documents as an array in C order, mapped by public bounds or the public feature map."""
         with no_cell_quoted():
             X = validate_data(
                 self,
-                X,
+                unwrapped(X),
                 reset=reset,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],
@@ -551,6 +568,13 @@ def _refuse_huge(documents: AnyArray) -> None:
             f"X has a value beyond {_LARGEST_VALUE:g}, or the feature map gives one. Documents are "
             "public with unit='labels': scale or clip that column first. Nothing was charged."
         )
+
+
+def _columns_taken(X: Any, y: Any, qid: Any) -> tuple[Any, Any, Any]:
+    """Documents without the columns that texts name, their grades and their queries."""
+    X, y = labels_of(X, y)
+    X, qid = column_taken(X, qid, "qid", _ID_EACH)
+    return X, y, qid
 
 
 def _refuse_labels_among_columns(X: Any, y: Any, qid: Any) -> None:

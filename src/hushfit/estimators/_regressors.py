@@ -5,6 +5,7 @@ ranges of the columns: docs/algorithms/least-squares.md. Every other solver gets
 one. Where labels alone are private, there is one release: docs/algorithms/one-release.md.
 """
 
+import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -66,6 +67,8 @@ _CHOSEN = ("auto", "select")
 # The weight of a penalty where "auto" cannot be chosen from releases: other solvers, public
 # features.
 _USUAL_ALPHA = 1e-3
+# What arrays that are no targets hold, by the kind of their type; texts, of other types.
+_HELD = {"M": "dates", "m": "durations"}
 # Range of every column if none is given: that of standardised columns.
 _ASSUMED_BOUNDS = (-3.0, 3.0)
 
@@ -318,6 +321,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         self.n_iter_ = fit.result.steps
         self._fitted_bounds, self._fitted_scale = bounds, scale
         self.privacy_: Guarantee = fit.guarantee
+        self.receipt_ = fit.receipt
         return self
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Vector]:
@@ -518,7 +522,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             margins[block.place] = block.margins(w)
         return margins
 
-    def shape_values(self, column: int) -> tuple[Vector, Vector]:
+    def shape_values(self, column: int | str) -> tuple[Vector, Vector]:
         """The shape function of a numeric column of an additive model, at its knots.
 
         It is linear between knots. A prediction is the sum of the shape functions, of the weights
@@ -528,8 +532,8 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
         Parameters
         ----------
-        column : int
-            Number of the input column.
+        column : int or str
+            Number or name of the input column.
 
         Returns
         -------
@@ -538,7 +542,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         values : array
         """
         check_is_fitted(self)
-        return shape_values(self.feature_map_, self.coef_, self.row_profile_, column)
+        return shape_values(self, self.coef_, column)
 
     @property
     def support_(self) -> Any:
@@ -608,13 +612,40 @@ def with_missing_targets(y: Any, check: Callable[..., tuple[Any, Vector]]) -> tu
 
 
 def _numbers(y: Any) -> Vector | None:
-    """Targets as floats; None if they are no real numbers, which scikit-learn refuses."""
-    try:
-        # The missing value of pandas is no float.
-        given = np.asarray(y.where(y.notna(), np.nan) if hasattr(y, "notna") else y)
-        return None if given.dtype.kind == "c" else given.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
+    """Targets as floats, missing ones as NaN; None of complex ones, which scikit-learn refuses.
+
+    Each cell of a list or of an array of objects is read by itself, and is missing if it is no
+    number: an error would tell of a row, and numpy would make texts of all if one is a text.
+    """
+    # The missing value of pandas is no float.
+    whole = y.where(y.notna(), np.nan) if hasattr(y, "notna") else y
+    cells = np.array(y, object) if isinstance(y, list | tuple) else np.asarray(whole)
+    if cells.dtype.kind in "biuf":
+        return cells.astype(np.float64, copy=False)
+    if cells.dtype.kind == "c":
         return None
+    if cells.dtype.kind != "O" or _is_of_texts(y):
+        raise InvalidArgument(
+            f"y is an array of {_HELD.get(cells.dtype.kind, 'texts')}, and not of numbers. Convert "
+            "it first, such as with pandas.to_numeric(y, errors='coerce'), which makes what is no "
+            "number a missing target."
+        )
+    return np.array([_number(cell) for cell in cells.ravel()], np.float64).reshape(cells.shape)
+
+
+def _is_of_texts(y: Any) -> bool:
+    """Whether the type of a series says that it holds texts, as those of pandas and polars do."""
+    return str(getattr(y, "dtype", "")).lower().startswith("str")
+
+
+def _number(cell: Any) -> float:
+    """A cell as a float; NaN if it is none."""
+    try:
+        return float(cell)
+    except OverflowError:
+        return math.inf if cell > 0 else -math.inf
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _stored(budget: Budget) -> type[np.floating[Any]]:

@@ -16,6 +16,7 @@ from hushfit.estimators._encoded_fit import EncodedUnits, fit_encoded
 from hushfit.estimators._encoded_rows import TableRows
 from hushfit.estimators._inference import require_feasible
 from hushfit.estimators._little_data import warn_of_few_for_classes
+from hushfit.estimators._positive import positive_place
 from hushfit.estimators._private_fit import Fit, private_fit
 from hushfit.estimators._scaling import ChosenScaling
 from hushfit.features import AdditiveMap, FeatureMap
@@ -74,8 +75,15 @@ def fit_table(
             f"{file.schema.features!r}. Nothing was spent. Use features = 'linear', or fit without "
             "intervals."
         )
+    if file.schema.scaling == "public" and (estimator.inference or not rows.classes):
+        raise InvalidArgument(
+            "scaling = 'public' of the schema is for classifiers without intervals: other models "
+            "keep the lengths of rows. Nothing was spent. Delete that line."
+        )
     fitted = _fit_classes if rows.classes else _fit_numbers
-    return fitted(estimator, rows, file, ledger)
+    made = fitted(estimator, rows, file, ledger)
+    estimator.receipt_ = made.fit.receipt
+    return made
 
 
 def fitted_to_schema_rows(estimator: Any, rows: Any, y: Any, groups: Any) -> Any:
@@ -94,6 +102,7 @@ def _fit_classes(
     estimator: Any, rows: TableRows, file: SchemaFile, ledger: Payer | None
 ) -> TableFit:
     """Fit a classifier."""
+    _settle_positive(estimator, file.schema)
     if estimator.inference:
         return _fit_intervals(estimator, rows, file, ledger)
     classes, columns, n_columns = list(rows.classes), file.schema.inputs, rows.n_features
@@ -167,6 +176,22 @@ def _additive_map(estimator: Any, rows: TableRows, schema: Schema) -> AdditiveMa
             "Nothing was spent. Fit arrays with this map in Python."
         )
     return feature_map
+
+
+def _settle_positive(estimator: Any, schema: Schema) -> None:
+    """Give an estimator the positive class that the schema names: arrays that are predicted later
+    do not show it.
+    """
+    assert isinstance(schema.target, CategoricalColumn)
+    named = schema.target.positive
+    if named is not None:
+        if estimator.pos_label not in (None, named):
+            raise InvalidArgument(
+                f"pos_label={estimator.pos_label!r}, and the schema has positive = {named!r}. "
+                "Nothing was spent. Name one class in both, or leave pos_label out."
+            )
+        estimator.set_params(pos_label=named)
+    positive_place(estimator.pos_label, np.array(schema.target.categories))
 
 
 def _settle_scaling(estimator: Any, schema: Schema, feature_map: FeatureMap | None) -> None:

@@ -49,12 +49,15 @@ def fitted_threshold(
     transcript: Sequence[Released],
     multipliers: Mapping[str, float],
     relation: Relation,
+    positive: int | None,
 ) -> Vector | None:
     """What the probabilities of the classes are compared with; None if the largest one decides."""
     if threshold is None:
         return None
     if not needs_class_counts(threshold):
-        return np.array([1 - float(threshold), float(threshold)])
+        shares = np.full(2, 1 - float(threshold))
+        shares[positive] = float(threshold)
+        return shares
     shares = released_class_shares(transcript, multipliers, relation)
     if shares is None:
         raise InvalidArgument(

@@ -14,6 +14,7 @@ ScatteringMap       Rows of pixels as scattering coefficients
 Span                The outputs of one input column
 additive_map        The map of the rule
 centred             Values at the knots minus their mean over the rows
+column_place        The number of a column that is given by its name or number
 hat_means           Mean of each hat function over the range
 knot_values         Values of the columns of one variable at its knots
 mapped_rows         All rows through a feature map, some at a time
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         AdditiveFeatures,
         MapRule,
         additive_map,
+        column_place,
     )
     from hushfit.features._additive_map import AdditiveMap, Span, hat_means, knot_values
     from hushfit.features._feature_map import FeatureMap
@@ -54,34 +56,7 @@ if TYPE_CHECKING:
     )
     from hushfit.features._stored_maps import stored_map
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit.features._additive_features": (
-                "CLASSIFICATION",
-                "REGRESSION",
-                "AdditiveFeatures",
-                "MapRule",
-                "additive_map",
-            ),
-            "hushfit.features._additive_map": ("AdditiveMap", "Span", "hat_means", "knot_values"),
-            "hushfit.features._feature_map": ("FeatureMap",),
-            "hushfit.features._hashed_text": ("HashedText",),
-            "hushfit.features._input_column": ("InputColumn",),
-            "hushfit.features._mapped_rows": ("mapped_rows", "shortened"),
-            "hushfit.features._scattering_map": ("ScatteringMap",),
-            "hushfit.features._self_test": ("refuse_if_rows_mix",),
-            "hushfit.features._shapes": (
-                "KnotMasses",
-                "RowProfile",
-                "centred",
-                "monotone",
-                "smoothed",
-                "weights_of",
-            ),
-            "hushfit.features._stored_maps": ("stored_map",),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "CLASSIFICATION",
@@ -98,6 +73,7 @@ __all__ = [
     "Span",
     "additive_map",
     "centred",
+    "column_place",
     "hat_means",
     "knot_values",
     "mapped_rows",

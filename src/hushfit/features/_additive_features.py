@@ -252,13 +252,15 @@ class AdditiveFeatures:
 
     @staticmethod
     def _places(given: Sequence[str | int], names: Sequence[str]) -> set[int]:
-        places = set()
-        for column in given:
-            place = names.index(column) if column in names else column
-            if isinstance(place, str) or not 0 <= int(place) < len(names):
-                raise InvalidArgument(
-                    f"the additive features name the column {column!r}, which is not there. Use a "
-                    f"name or a number below {len(names)}."
-                )
-            places.add(int(place))
-        return places
+        return {column_place(column, names, "the additive features name") for column in given}
+
+
+def column_place(column: str | int, names: Sequence[str], use: str) -> int:
+    """The number of a column that is given by its name or number; ``use`` begins the error."""
+    place = names.index(column) if column in names else column
+    if isinstance(place, str) or not 0 <= int(place) < len(names):
+        raise InvalidArgument(
+            f"{use} the column {column!r}, which is not there. Use a name or a number below "
+            f"{len(names)}."
+        )
+    return int(place)

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from hushfit.errors import HushfitError, InvalidArgument
-from hushfit.losses import Logistic
+from hushfit.losses import Logistic, Softmax
 from hushfit.penalties import penalty_from_name
 from hushfit.privacy import (
     Budget,
@@ -96,6 +96,7 @@ def forecast(
     penalty: str | None = None,
     unit: PrivacyUnit = ROW,
     solvers: Sequence[str] = ("auto",),
+    classes: int = 2,
 ) -> Forecast:
     """Expected noise and loss of accuracy of a fit.
 
@@ -110,6 +111,7 @@ def forecast(
     unit : PrivacyUnit, default=ROW
     solvers : sequence of str, default=("auto",)
         Algorithms whose noise to compute: names of `hushfit.solvers.SOLVERS`, or "auto".
+    classes : int, default=2
 
     Returns
     -------
@@ -123,10 +125,19 @@ def forecast(
     0.18
     """
     relation, budget = Relation.parse(adjacency), Budget(epsilon, delta)
-    _refuse_small(rows, columns)
+    _refuse_small(rows, columns, classes)
     loss = _loss(noise_on_mean(rows, columns + 1, budget, relation))
     penalised = penalty_from_name(penalty, 1e-4, 0.5)
-    problem = Problem(Logistic(), penalised, rows, columns, relation, privacy_unit=unit)
+    outputs = 1 if classes == 2 else classes
+    problem = Problem(
+        Logistic() if classes == 2 else Softmax(classes),
+        penalised,
+        rows,
+        columns,
+        relation,
+        outputs=outputs,
+        privacy_unit=unit,
+    )
     return Forecast(
         epsilon,
         delta,
@@ -230,7 +241,9 @@ def rows_needed(
     return rows(loss), rows(loss * FACTOR), rows(loss / FACTOR)
 
 
-def _refuse_small(rows: int, columns: int) -> None:
+def _refuse_small(rows: int, columns: int, classes: int = 2) -> None:
+    if classes < 2:
+        raise InvalidArgument(f"classes={classes}: there are at least 2 to choose from.")
     if rows < 2 or columns < 1:
         raise InvalidArgument(
             f"rows={rows}, columns={columns}: a fit needs at least 2 rows (or persons) and 1 "

@@ -8,6 +8,7 @@ save_model           Write a model to a file
 write_whole          Replace a file atomically
 fit_rows             Fit an estimator to packed rows, paying first
 paid_receipt         The payment as a model file states it, and a function that records the file
+payment_of           The same of a fitted estimator
 Model                A fitted estimator with schema, guarantee, receipt and provenance
 PaidReceipt          The ledger entry that paid for a model
 Provenance           How and when a model was fitted
@@ -31,7 +32,7 @@ from hushfit._on_demand import on_demand
 if TYPE_CHECKING:
     from hushfit._write import write_whole
     from hushfit.models._file import model_json, parse_model, read_model
-    from hushfit.models._fit_tables import fit_rows, paid_receipt
+    from hushfit.models._fit_tables import fit_rows, paid_receipt, payment_of
     from hushfit.models._model import Model, PaidReceipt, Provenance, restore_names
     from hushfit.models._network_file import NETWORK_FORMAT, is_network
     from hushfit.models._pipeline_file import PipelineModel
@@ -45,26 +46,7 @@ if TYPE_CHECKING:
     from hushfit.models._save import is_pipeline, load_model, save_model
     from hushfit.models._verify import model_problems
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit._write": ("write_whole",),
-            "hushfit.models._file": ("model_json", "parse_model", "read_model"),
-            "hushfit.models._fit_tables": ("fit_rows", "paid_receipt"),
-            "hushfit.models._model": ("Model", "PaidReceipt", "Provenance", "restore_names"),
-            "hushfit.models._network_file": ("NETWORK_FORMAT", "is_network"),
-            "hushfit.models._pipeline_file": ("PipelineModel",),
-            "hushfit.models._ranker_file": (
-                "RankingModel",
-                "is_ranker",
-                "load_ranker",
-                "ranker_json",
-                "save_ranker",
-            ),
-            "hushfit.models._save": ("is_pipeline", "load_model", "save_model"),
-            "hushfit.models._verify": ("model_problems",),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "NETWORK_FORMAT",
@@ -83,6 +65,7 @@ __all__ = [
     "model_problems",
     "paid_receipt",
     "parse_model",
+    "payment_of",
     "ranker_json",
     "read_model",
     "restore_names",

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
 
 from hushfit.data import FeatureBounds
 from hushfit.data.schema import Schema
@@ -58,6 +59,7 @@ _SETTINGS = (
 )
 # Older files lack these, and have the defaults.
 _PERSON_SETTINGS = ("person_weight", "rows_per_person")
+_CHOICES = {"scaling": "unit", "pos_label": None}
 # Parameters of regressors that are about a run and not about the model.
 OF_A_RUN = {
     *("ledger", "random_state", "verbose"),
@@ -85,6 +87,7 @@ _SETTING_TYPES: dict[str, Any] = {
     "positive": bool,
     "threshold": int | float,
     "scaling": int | float | str,
+    "pos_label": str | int | float | bool,
 }
 _FIELDS = (
     *(
@@ -198,8 +201,18 @@ def described(model: Model) -> dict[str, Any]:
 def _described_settings(kind: str, fitted: Any) -> dict[str, Any]:
     """The settings as plain values; ranges in a form that does not depend on tuples."""
     described = {name: _plain(getattr(fitted, name)) for name in _stored_settings(kind)}
-    scaling = {} if kind in _REGRESSORS or fitted.scaling == "unit" else {"scaling": fitted.scaling}
-    return {**described, "feature_bounds": bounds_described(fitted), **scaling}
+    return {**described, "feature_bounds": bounds_described(fitted), **_described_choices(fitted)}
+
+
+def _described_choices(fitted: Any) -> dict[str, Any]:
+    """The settings that only files of some classifiers have: those that are not the default."""
+    if not is_classifier(fitted):
+        return {}
+    return {
+        name: _plain(getattr(fitted, name))
+        for name, default in _CHOICES.items()
+        if getattr(fitted, name) != default
+    }
 
 
 def _stored_settings(kind: str) -> list[str]:
@@ -396,6 +409,7 @@ def _classifier(kind: str, contents: dict[str, Any]) -> Any:
     fitted.intercept_ = _numbers([contents["intercept"]], "intercept", 1, outputs)[0]
     fitted.classes_ = np.array(classes)
     fitted.threshold_ = _threshold(contents, len(classes))
+    fitted.positive_  # noqa: B018  # refuses one that is no class
     return fitted
 
 
@@ -462,7 +476,7 @@ def _complete(settings: dict[str, Any], kind: str) -> bool:
     """Whether all settings are there and no other, those of persons together or not at all."""
     if kind in _REGRESSORS:
         return set(settings) == set(_stored_settings(kind))
-    return set(settings) - {"scaling"} in (set(_SETTINGS), {*_SETTINGS, *_PERSON_SETTINGS})
+    return set(settings) - set(_CHOICES) in (set(_SETTINGS), {*_SETTINGS, *_PERSON_SETTINGS})
 
 
 def _settings(settings: dict[str, Any]) -> dict[str, Any]:

@@ -53,6 +53,14 @@ def fit_rows(
     return Model(estimator, file.schema, errors, paid, provenance, design), record
 
 
+def payment_of(fitted: Any) -> tuple[PaidReceipt | None, Callable[[str], None]]:
+    """`paid_receipt` of a fitted estimator; none if its ledger is another one by now."""
+    ledger, receipt = getattr(fitted, "ledger", None), getattr(fitted, "receipt_", None)
+    if ledger is None or receipt is None or receipt not in ledger.account.entries():
+        return None, lambda digest: None
+    return paid_receipt(ledger, receipt)
+
+
 def paid_receipt(
     ledger: Any, receipt: Receipt | None
 ) -> tuple[PaidReceipt | None, Callable[[str], None]]:

@@ -75,7 +75,8 @@ def restore_inference(
     if not all(isinstance(text, str) for text in texts) or stated["cov_type"] not in covariances:
         raise _broken("has a text that is none, or lacks its covariance")
     found = {kind: _parts(each, unknown, numbers) for kind, each in covariances.items()}
-    params = np.append(np.ravel(fitted.intercept_)[:1], np.ravel(fitted.coef_))
+    towards_classes = np.append(np.ravel(fitted.intercept_)[:1], np.ravel(fitted.coef_))
+    params = fitted.towards_ * towards_classes
     fitted.keep_inference(
         Inference(
             (INTERCEPT, *names),

@@ -142,9 +142,25 @@ class Model:
         return bool(is_classifier(self.estimator))
 
     @property
+    def outputs(self) -> list[Any]:
+        """The class that each row of `shown_weights` speaks for: the positive one of two, or all
+        of more; none if it predicts numbers.
+        """
+        if not self.predicts_classes:
+            return []
+        positive = self.estimator.positive_
+        return self.classes if positive is None else [positive]
+
+    @property
     def weights(self) -> tuple[Matrix, Vector]:
         """Coefficients of shape (n_outputs, n_weights), and intercepts."""
         return np.atleast_2d(self.estimator.coef_), np.atleast_1d(self.estimator.intercept_)
+
+    @property
+    def shown_weights(self) -> tuple[Matrix, Vector]:
+        """`weights` as reports show them: those of two classes point towards the positive one."""
+        coef, intercept = self.weights
+        return self.estimator.towards_ * coef, self.estimator.towards_ * intercept
 
     @property
     def feature_names(self) -> list[str]:

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from hushfit.models._file import (
     bounds_described,
     bounds_read,
 )
+from hushfit.models._fit_tables import payment_of
 from hushfit.models._model import PaidReceipt, Provenance
 from hushfit.privacy import Guarantee
 
@@ -85,10 +87,21 @@ def save_ranker(
     str
         SHA-256 of the contents.
     """
-    whole = model if isinstance(model, RankingModel) else RankingModel(model)
+    whole, record = paid_ranker(model)
     text, digest = ranker_json(whole, without_map=without_map)
+    record(digest)  # before the file exists: every model file is in the ledger
     write_whole(Path(path), text)
     return digest
+
+
+def paid_ranker(
+    model: PrivateRanker | RankingModel,
+) -> tuple[RankingModel, Callable[[str], None]]:
+    """A ranker as its file describes it, and what records the hash of the file in its ledger."""
+    if isinstance(model, RankingModel):
+        return model, lambda digest: None
+    paid, record = payment_of(model)
+    return RankingModel(model, receipt=paid, provenance=Provenance.now()), record
 
 
 def ranker_json(model: RankingModel, *, without_map: bool = False) -> tuple[str, str]:

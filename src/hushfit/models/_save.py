@@ -1,6 +1,7 @@
 """One way to save and to load everything that was fitted, but networks."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from hushfit.data.schema import schema_hash
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import FormulaModel, PrivateFeatureSelector, PrivateRanker
 from hushfit.models._file import _digest, _strict_json, model_json, read_model
+from hushfit.models._fit_tables import payment_of
 from hushfit.models._model import Model, Provenance
 from hushfit.models._network_file import is_network
 from hushfit.models._pipeline_file import (
@@ -17,7 +19,13 @@ from hushfit.models._pipeline_file import (
     pipeline_from,
     pipeline_json,
 )
-from hushfit.models._ranker_file import RankingModel, is_ranker, load_ranker, ranker_json
+from hushfit.models._ranker_file import (
+    RankingModel,
+    is_ranker,
+    load_ranker,
+    paid_ranker,
+    ranker_json,
+)
 from hushfit.preprocessing import PrivatePipeline
 
 _BEGINNING = 200
@@ -25,6 +33,10 @@ _BEGINNING = 200
 
 def save_model(model: Any, path: str | os.PathLike[str]) -> str:
     """Write a model to a file, atomically.
+
+    If a fitted estimator was paid for from a `Ledger` on disk, the file names the payment, and the
+    ledger records the hash of the file first, as ``hushfit fit`` does. Then reports name the
+    account, and ``hushfit ledger verify --model`` checks the file.
 
     Parameters
     ----------
@@ -49,7 +61,9 @@ def save_model(model: Any, path: str | os.PathLike[str]) -> str:
     >>> load_model("model.json").estimator.coef_.shape  # doctest: +SKIP
     (1, 112)
     """
-    text, digest = _written(_with_provenance(model))
+    made, record = _with_provenance(model)
+    text, digest = _written(made)
+    record(digest)  # before the file exists: every model file is in the ledger
     write_whole(Path(path), text)
     return digest
 
@@ -101,18 +115,21 @@ def is_pipeline(path: str | os.PathLike[str]) -> bool:
         return False  # whoever reads it says why
 
 
-def _with_provenance(model: Any) -> Any:
-    if isinstance(model, Model | RankingModel | PipelineModel):
-        return model
-    if isinstance(model, PrivateRanker):
-        return RankingModel(model, provenance=Provenance.now())
+def _with_provenance(model: Any) -> tuple[Any, Callable[[str], None]]:
+    """A model as its file describes it, and what records the hash of the file in its ledger."""
+    if isinstance(model, PrivateRanker | RankingModel):
+        return paid_ranker(model)
+    if isinstance(model, Model | PipelineModel):
+        return model, lambda digest: None
     if isinstance(model, PrivatePipeline | PrivateFeatureSelector):
-        return PipelineModel(model, Provenance.now())
+        return PipelineModel(model, Provenance.now()), lambda digest: None
+    fitted = model.estimator_ if isinstance(model, FormulaModel) else model
+    paid, record = payment_of(fitted)
     if isinstance(model, FormulaModel):
         schema = model.design.schema
         made = Provenance.now(schema_hash=schema_hash(schema))
-        return Model(model.estimator_, schema, provenance=made, design=model.design)
-    return Model(model, provenance=Provenance.now())
+        return Model(fitted, schema, None, paid, made, model.design), record
+    return Model(model, receipt=paid, provenance=Provenance.now()), record
 
 
 def _written(model: Any) -> tuple[str, str]:

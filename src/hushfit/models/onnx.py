@@ -39,8 +39,9 @@ def export_onnx(model: Model | RankingModel, path: str | os.PathLike[str]) -> No
     ``probabilities`` of shape (n, classes); of a model of numbers, ``predictions`` of shape (n, 1),
     inside the public range (of grades, their positions). Of a ranker they are ``scores`` of shape
     (n, 1), one for each document. The graph includes bounds and the map of
-    an additive model. The guarantee is stored as metadata, and the threshold if there is one: the
-    class with the largest probability in proportion to its number there is predicted.
+    an additive model. The guarantee is stored as metadata, the positive class of two, and the
+    threshold if there is one: the class with the largest probability in proportion to its number
+    there is predicted.
     """
     fitted = model.estimator
     if isinstance(model, RankingModel):
@@ -91,6 +92,7 @@ def _metadata(model: Model) -> dict[str, str]:
         "features": repr(model.feature_names),
         **({"grades": repr(list(grades))} if grades else {}),
         **({} if threshold is None else {"threshold": repr(threshold.tolist())}),
+        **({"positive": repr(model.outputs[0])} if len(model.outputs) == 1 else {}),
     }
 
 

@@ -154,8 +154,10 @@ class SCAD:
     a : float, default=3.7
         Where it becomes constant, in units of alpha; above 2.
 
-    Notes ----- The slope is :math:`\alpha` up to :math:`\alpha`, :math:`(a \alpha - |z|) / (a - 1)`
-    up to :math:`a \alpha`, 0 beyond. For ``step < a - 1`` the prox is the textbook one: continuous,
+    Notes
+    -----
+    The slope is :math:`\alpha` up to :math:`\alpha`, :math:`(a \alpha - |z|) / (a - 1)` up to
+    :math:`a \alpha`, 0 beyond. For ``step < a - 1`` the prox is the textbook one: continuous,
     soft-thresholding up to :math:`\alpha (1 + step)`, the identity from :math:`a \alpha` on, linear
     in between. For longer steps the middle part of the prox objective is concave and the prox
     jumps: it is soft-thresholding up to :math:`\alpha (a + 1 + step) / 2` (:math:`\alpha \sqrt{step

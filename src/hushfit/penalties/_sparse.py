@@ -133,9 +133,10 @@ class Slope:
     weights : array
         One for each feature, finite, at least 0, non-increasing. A copy is kept.
 
-    Notes ----- The prox keeps signs and order. It subtracts ``step * weights`` from the sorted
-    absolute values and projects onto the non-increasing, non-negative vectors by pooling adjacent
-    violators.
+    Notes
+    -----
+    The prox keeps signs and order. It subtracts ``step * weights`` from the sorted absolute values
+    and projects onto the non-increasing, non-negative vectors by pooling adjacent violators.
 
     Examples
     --------

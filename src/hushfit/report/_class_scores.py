@@ -123,7 +123,7 @@ class Evaluation:
     log_loss, auc, calibration_error : float or None
         None where the model gives no probabilities, or only one label occurs.
     positive : str
-        The label whose probability is calibrated, for two classes; else empty.
+        Of two classes, the one that areas under curves and calibration are about; else empty.
     calibration : tuple of CalibrationCell
     confusion : Confusion
     log_loss_baseline : float or None
@@ -193,7 +193,8 @@ class Evaluation:
             meaning = f"{plus_minus(self.auc_error)}0.5 is guessing, 1 is perfect ranking"
             lines.append(["ROC-AUC", f"{self.auc:.4f}", meaning])
         if self.pr_auc is not None:
-            meaning = f"average precision; guessing: {self.pr_auc_baseline:.4f}"
+            of = f" for {self.positive}" if self.positive else ""
+            meaning = f"average precision{of}; guessing: {self.pr_auc_baseline:.4f}"
             lines.append(["PR-AUC", f"{self.pr_auc:.4f}", meaning])
         if self.log_loss is not None:
             meaning = (
@@ -229,6 +230,7 @@ def class_scores(
     persons: IntVector | None = None,
     person_column: str | None = None,
     skipped: int = 0,
+    positive: int | None = None,
 ) -> Evaluation:
     """Score predicted classes, and their probabilities if there are any.
 
@@ -243,17 +245,21 @@ def class_scores(
     person_column : str, optional
     skipped : int, default=0
         Rows that have none of the classes.
+    positive : int, optional
+        Number of the positive class of two; the last if not given.
 
     Returns
     -------
     Evaluation
     """
-    hit, binary = predicted == y, len(classes) == 2
+    hit = predicted == y
+    if len(classes) == 2 and positive is None:
+        positive = 1
     confusion = Confusion.of(y, predicted, classes)
     counts = np.bincount(y, minlength=len(classes))
-    cells = () if p is None else _calibration(*_calibrated(p, y, hit, binary))
+    cells = () if p is None else _calibration(*_calibrated(p, y, hit, positive))
     losses = None if p is None else _losses(p, y)
-    ranked = [] if p is None else _ranked_classes(p, counts)
+    ranked = [] if p is None else _ranked_classes(positive, counts)
     return Evaluation(
         rows=len(y),
         skipped=skipped,
@@ -264,7 +270,7 @@ def class_scores(
         calibration_error=sum(c.rows * abs(c.predicted - c.observed) for c in cells) / len(y)
         if cells
         else None,
-        positive=classes[1] if binary else "",
+        positive="" if positive is None else classes[positive],
         calibration=cells,
         confusion=confusion,
         log_loss_baseline=None if losses is None else _entropy(counts),
@@ -305,11 +311,11 @@ def _losses(p: Matrix, y: IntVector) -> Vector:
     return losses
 
 
-def _ranked_classes(p: Matrix, counts: IntVector) -> list[int]:
-    """Classes whose areas under curves are averaged: the second of two classes, or all of more; if
-    some rows have it and some have not.
+def _ranked_classes(positive: int | None, counts: IntVector) -> list[int]:
+    """Classes whose areas under curves are averaged: the positive of two classes, or all of more;
+    if some rows have it and some have not.
     """
-    classes = [1] if p.shape[1] == 2 else range(p.shape[1])
+    classes = range(len(counts)) if positive is None else [positive]
     return [k for k in classes if 0 < counts[k] < counts.sum()]
 
 
@@ -340,9 +346,11 @@ def average_precision(score: Vector, positive: BoolVector) -> float:
     return float(np.sum(np.diff(found[last], prepend=0) * precision) / found[-1])
 
 
-def _calibrated(p: Matrix, y: IntVector, hit: AnyArray, binary: bool) -> tuple[Vector, AnyArray]:
-    """Probabilities and outcomes: of the second of two classes, or of the chosen of more."""
-    return (p[:, 1], y == 1) if binary else (p.max(axis=1), hit)
+def _calibrated(
+    p: Matrix, y: IntVector, hit: AnyArray, positive: int | None
+) -> tuple[Vector, AnyArray]:
+    """Probabilities and outcomes: of the positive of two classes, or of the chosen of more."""
+    return (p.max(axis=1), hit) if positive is None else (p[:, positive], y == positive)
 
 
 def _calibration(p: Vector, outcome: AnyArray) -> tuple[CalibrationCell, ...]:

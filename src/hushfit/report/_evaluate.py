@@ -190,7 +190,8 @@ class HeldOut:
             p = None if self.probabilities is None else self.probabilities[known]
             numbers = y.astype(np.int64), predicted.astype(np.int64)
             labels = self.target.categories
-            return class_scores(*numbers, p, labels, persons, self.person_column, skipped)
+            place = self.target.positive_place
+            return class_scores(*numbers, p, labels, persons, self.person_column, skipped, place)
         return number_scores(
             y,
             predicted,

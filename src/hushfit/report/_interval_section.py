@@ -73,7 +73,7 @@ def _forest(model: Model, found: Inference) -> str:
 def _direction(model: Model) -> str:
     """What a positive coefficient speaks for."""
     if model.predicts_classes:
-        return f"Towards {model.classes[1]}"
+        return f"Towards {model.outputs[0]}"
     target = None if model.schema is None else model.schema.target
     return "Towards larger values" if target is None else f"Towards a larger {target.name}"
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Matrix
-from hushfit.data import RecordScaling, as_source, persons_of
+from hushfit.data import DataSource, RecordScaling, as_source, persons_of
 from hushfit.data.schema import CategoricalColumn
 from hushfit.losses import LeastSquares, Softmax
 from hushfit.penalties import Zero
@@ -224,26 +224,14 @@ def _numbers(
     held: HeldOut, terms: Terms, relation: Relation, unit: PrivacyUnit | None
 ) -> PrivateScores:
     low, high = held.target.low, held.target.high  # type: ignore[union-attr]
-    width, known = high - low, ~np.isnan(held.truth)
-    # The residual is the first feature; a weight of one selects it. By group there are further
-    # ones: whether a row is in the group, and its residual if it is.
-    residuals = np.where(known, (held.truth - held.predicted) / width, np.nan)[:, None]
+    width = high - low
     names = () if held.declared is None else held.declared.names
-    inside = np.eye(len(names))[_groups(held).codes] if names else np.empty((len(residuals), 0))
-    features = np.hstack([residuals, inside, np.where(inside > 0, residuals, 0.0)])
-    targets = np.where(known, 2 * (held.truth - low) / width - 1, 0.0)
-    source = as_source(
-        features,
-        targets,
-        fit_intercept=False,
-        persons=_persons(held, unit),
-        scaling=RecordScaling.BOUNDED,
-    )
+    source = _residual_source(held, low, width, unit)
     problem = Problem(
         LeastSquares(),
         Zero(),
         source.n_units,
-        features.shape[1],
+        source.n_features,
         relation,
         fit_intercept=False,
         privacy_unit=source.privacy_unit,
@@ -254,35 +242,67 @@ def _numbers(
         parts.append(Planned(_BY_GROUP, MeanAndSquare, 2 * len(names), share=2.0))
     quote = Plan(tuple(parts)).quote(problem, terms.budget)
     contract = Contract.signed(source, quote, relation, terms)
-    selected = [MeanAndSquare(problem, Prediction(one)) for one in np.eye(features.shape[1])]
-    of_residuals = selected[0]
-    of_targets = MeanAndSquare(problem, Target())
-    bias, square = of_residuals.moments(contract.curator.release(_RESIDUALS, of_residuals))
-    mean, spread = of_targets.moments(contract.curator.release(_TARGETS, of_targets))
-    # Standard deviations of the noise in a mean, and in a mean square.
-    noise = quote.multipliers[_RESIDUALS] * of_residuals.sensitivity(relation) / source.n_units
-    in_square = noise / math.sqrt(2)
-    error = _around(square, in_square)
-    moments = [one.moments(contract.curator.release(_BY_GROUP, one)) for one in selected[1:]]
-    in_group = 0.0
-    if names:
-        in_group = quote.multipliers[_BY_GROUP] * of_residuals.sensitivity(relation)
-    in_variance = math.hypot(in_square, 2 * abs(mean) * noise)
-    variance = _around((spread - mean**2) / 4, in_variance / 4)  # in units of the width
+
+    def released(part: str, query: MeanAndSquare) -> tuple[float, float]:
+        return query.moments(contract.curator.release(part, query))
+
+    # A weight of one selects a feature.
+    of_residuals, *of_groups = (
+        MeanAndSquare(problem, Prediction(one)) for one in np.eye(source.n_features)
+    )
+    bias, square = released(_RESIDUALS, of_residuals)
+    mean, spread = released(_TARGETS, MeanAndSquare(problem, Target()))
+    by_group = [released(_BY_GROUP, query) for query in of_groups]
+    bound = of_residuals.sensitivity(relation)
+    # Standard deviations of the noise in a mean; that in a mean square is smaller by sqrt(2).
+    noise = quote.multipliers[_RESIDUALS] * bound / source.n_units
+    in_group = quote.multipliers[_BY_GROUP] * bound / source.n_units if names else 0.0
+    error = _around(square, noise / math.sqrt(2))
     return PrivateScores(
         source.n_units,
         contract.guarantee,
         noise * width,
         bias=bias * width,
         rmse=(math.sqrt(error[0]) * width, math.sqrt(error[1]) * width),
-        r2=(1 - error[1] / variance[0], 1 - error[0] / variance[1]) if variance[0] > 0 else None,
+        r2=_explained(error, mean, spread, noise),
         by=tuple(
-            _group_of_numbers(name, size, own, in_group / source.n_units, source.n_units, width)
+            _group_of_numbers(name, size, own, in_group, source.n_units, width)
             for name, (size, _), (_, own) in zip(
-                names, moments[: len(names)], moments[len(names) :], strict=True
+                names, by_group[: len(names)], by_group[len(names) :], strict=True
             )
         ),
     )
+
+
+def _residual_source(
+    held: HeldOut, low: float, width: float, unit: PrivacyUnit | None
+) -> DataSource:
+    """Residuals in units of the width of the range, as the first feature; by group further ones:
+    whether a row is in the group, and its residual if it is. Targets are mapped to [-1, 1].
+    """
+    known = ~np.isnan(held.truth)
+    residuals = np.where(known, (held.truth - held.predicted) / width, np.nan)[:, None]
+    names = () if held.declared is None else held.declared.names
+    inside = np.eye(len(names))[_groups(held).codes] if names else np.empty((len(residuals), 0))
+    return as_source(
+        np.hstack([residuals, inside, np.where(inside > 0, residuals, 0.0)]),
+        np.where(known, 2 * (held.truth - low) / width - 1, 0.0),
+        fit_intercept=False,
+        persons=_persons(held, unit),
+        scaling=RecordScaling.BOUNDED,
+    )
+
+
+def _explained(
+    error: tuple[float, float], mean: float, spread: float, noise: float
+) -> tuple[float, float] | None:
+    """R2 as an interval, from that of the mean square of residuals and from the noisy mean and mean
+    square of the targets in [-1, 1]; None where noise hides their variance.
+    """
+    in_variance = math.hypot(noise / math.sqrt(2), 2 * abs(mean) * noise)
+    # In units of the width, of which the range [-1, 1] has two.
+    low, high = _around((spread - mean**2) / 4, in_variance / 4)
+    return (1 - error[1] / low, 1 - error[0] / high) if low > 0 else None
 
 
 def _group_of_numbers(

@@ -349,10 +349,9 @@ def _shapes(model: Model) -> str:
     profile, scale = fitted.row_profile_, fitted.row_profile_.length or 1.0
     labels = _ranges(model)
     grids = []
-    labelled = model.classes[1:] if len(model.classes) == 2 else model.classes or [None]
-    for k, label in enumerate(labelled):
+    for k, label in enumerate(model.outputs or [None]):
         output = () if label is None else (k,)
-        shapes = {j: fitted.shape_values(j, *output)[1] / scale for j in numeric}
+        shapes = {j: fitted.towards_ * fitted.shape_values(j, *output)[1] / scale for j in numeric}
         figures = []
         for j in sorted(numeric, key=lambda j: -_spread(shapes[j], profile.masses.get(j))):
             found = profile.masses.get(j)
@@ -442,7 +441,7 @@ def _coefficients(model: Model) -> str:
     if model.estimator.inference:
         return section("coefficients", "Coefficients", intervals_body(model), long=True)
     shown = _shown_weights(model)
-    coef, intercept = model.weights
+    coef, intercept = model.shown_weights
     names = [*(model.weight_names[k] for k in shown), "(intercept)"]
     tables = []
     for k, own in enumerate(coef[:, shown]):
@@ -488,8 +487,7 @@ def _direction(model: Model, output: int) -> str:
     """What a positive weight of an output speaks for."""
     if not model.predicts_classes:
         return f"Towards a larger {target_name(model)}" if model.schema else "Towards larger values"
-    label = model.classes[1] if len(model.weights[0]) == 1 else model.classes[output]
-    return f"Towards {label}"
+    return f"Towards {model.outputs[output]}"
 
 
 def _scale_note(model: Model) -> str:

@@ -51,6 +51,8 @@ class ColumnForm:
         }
         if own["labels"] or "categories" in self.settings:
             texts["categories"] = own["labels"].splitlines()
+        if own["positive"] or "positive" in self.settings:
+            texts["positive"] = own["positive"]
         if own["markers"] or "missing_values" in self.settings:
             texts["missing_values"] = _markers(own["markers"])
         return replace(
@@ -66,6 +68,13 @@ class ColumnForm:
     def has_range(self) -> bool:
         """Whether it has a lowest and a highest value."""
         return "low" in self.settings or "high" in self.settings
+
+    @property
+    def has_positive(self) -> bool:
+        """Whether one of its classes is the positive one."""
+        named = "positive" in self.settings
+        two = self.kind == "categorical" and len(self.settings.get("categories", ())) == 2
+        return self.is_target and (named or two)
 
     @property
     def has_markers(self) -> bool:
@@ -169,7 +178,8 @@ class SchemaForm:
 
 
 _FIELDS: Final = (
-    *("kind", "low", "high", "labels", "markers", "format", "source", "confirmed", "use"),
+    *("kind", "low", "high", "labels", "positive", "markers", "format", "source", "confirmed"),
+    "use",
 )
 
 
@@ -197,6 +207,8 @@ def _settings(column: ColumnForm, own: dict[str, str]) -> dict[str, Any]:
     if kind in ("categorical", "ordinal"):
         lines = (line.strip() for line in own["labels"].splitlines())
         changed["categories"] = [line for line in lines if line]
+        if column.has_positive:
+            changed["positive"] = own["positive"].strip() or None
     elif kind == "numeric" or column.has_range:
         for end in ("low", "high"):
             if end in column.settings or kind != column.kind or own[end]:
@@ -206,7 +218,7 @@ def _settings(column: ColumnForm, own: dict[str, str]) -> dict[str, Any]:
         changed |= {"missing_values": _markers(own["markers"]), "missing": "indicator"}
     if kind == "date" and own["format"].strip():
         changed["format"] = own["format"].strip()
-    return {**kept, **changed}
+    return {name: value for name, value in {**kept, **changed}.items() if value is not None}
 
 
 def _one_line(text: str) -> str:

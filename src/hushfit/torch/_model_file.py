@@ -10,7 +10,7 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -26,7 +26,14 @@ from hushfit.data import FeatureBounds
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PredictionRanges, feature_ranges
-from hushfit.models import NETWORK_FORMAT, Model, PaidReceipt, Provenance, restore_names
+from hushfit.models import (
+    NETWORK_FORMAT,
+    Model,
+    PaidReceipt,
+    Provenance,
+    payment_of,
+    restore_names,
+)
 from hushfit.privacy import Guarantee
 from hushfit.torch._estimators import (
     PrivateMLPClassifier,
@@ -84,14 +91,23 @@ def save_network(model: Any, path: str | os.PathLike[str]) -> str:
     >>> len(save_network(model, path))
     64
     """
-    raw, digest = network_bytes(model)
+    made, record = _with_provenance(model)
+    raw, digest = network_bytes(made)
+    record(digest)  # before the file exists: every model file is in the ledger
     _write(Path(path), raw)
     return digest
 
 
-def network_bytes(model: Any) -> tuple[bytes, str]:
+def _with_provenance(model: Any) -> tuple[Model, Callable[[str], None]]:
+    """A network as its file describes it, and what records the hash of the file in its ledger."""
+    if isinstance(model, Model):
+        return model, lambda digest: None
+    paid, record = payment_of(model)
+    return Model(model, receipt=paid, provenance=Provenance.now()), record
+
+
+def network_bytes(made: Model) -> tuple[bytes, str]:
     """A network as the bytes of its file, and its hash."""
-    made = model if isinstance(model, Model) else Model(model, provenance=Provenance.now())
     fitted = made.estimator
     if type(fitted) not in _SETTINGS or not hasattr(fitted, "module_"):
         raise InvalidArgument(

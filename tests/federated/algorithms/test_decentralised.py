@@ -254,7 +254,11 @@ def test_duals_and_recycled_steps_can_be_computed_by_anyone_who_listens(algorith
         )[1]
     messages, _ = held(algorithm, places, curators)
     for who, (seat, _) in places.items():
-        subproblem = algorithm._subproblem(seat)
+        subproblem = (
+            algorithm.subproblem(seat, algorithm.steps)
+            if isinstance(algorithm, PPADMM)
+            else algorithm.noisy_subproblem(seat, algorithm.releases)
+        )
         own = dual = gradient = np.zeros(seat.problem.shape)
         theirs = dict.fromkeys(seat.neighbours, own)
         linears = iter(query.linear for query in queries[who])

@@ -168,7 +168,7 @@ def first_noise(algorithm, seed, X, y, candidate_first=False):
     problem = problem_for(X, fit_intercept=False)
     sizes, budgets = dict.fromkeys(names, len(y)), dict.fromkeys(names, Budget(1.0, 1e-5))
     seat = Seat("a", Network.ring(names), problem, sizes, budgets)
-    query = algorithm._subproblem(seat).start
+    query = algorithm.subproblem(seat, algorithm.most).start
     multipliers = {"gate": 1.0, "primal step": 2.0}
     curator = Curator(
         source_of(X, y, False),

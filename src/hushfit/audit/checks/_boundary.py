@@ -364,19 +364,7 @@ def check_paid(
     guarantee = fitted.privacy_
     spent = epsilon_of(compose(paid), budget.delta, relation) if paid else 0.0
     unpaid, twice = _unpaid_accesses(log), _units_of_one_trial(log) - n_units
-    most_expensive = max(
-        (
-            epsilon_of(cost, budget.delta, relation)
-            for cost in _costs_of_accesses(log, together=False)
-        ),
-        default=0.0,
-    )
-    together = _costs_of_accesses(log, together=True)
-    whole = (
-        epsilon_of(compose(together), budget.delta, relation)
-        if not _is_search(log) and together
-        else most_expensive
-    )
+    whole = _epsilon_of_accesses(log, budget.delta, relation)
     return [
         Finding(f"{name}: paid before every access", not unpaid, f"{len(unpaid)} unpaid accesses"),
         Finding(
@@ -455,6 +443,17 @@ def _unpaid_accesses(log: BoundaryLog) -> list[str]:
             credit -= 1
             paid_for.add(id(event.curator))
     return found
+
+
+def _epsilon_of_accesses(log: BoundaryLog, delta: float, relation: Relation) -> float:
+    """Epsilon of all releases together; of a search, which releases one candidate only, that of the
+    most expensive one.
+    """
+    together = _costs_of_accesses(log, together=True)
+    if together and not _is_search(log):
+        return epsilon_of(compose(together), delta, relation)
+    alone = _costs_of_accesses(log, together=False)
+    return max((epsilon_of(cost, delta, relation) for cost in alone), default=0.0)
 
 
 def _costs_of_accesses(log: BoundaryLog, together: bool) -> list[Cost]:

@@ -389,40 +389,50 @@ def exact_cases() -> list[ExactCase]:
     -------
     list of ExactCase
     """
-    found = []
-    for relation in (REPLACE, ADD):
-        two = partial(poisson_laws, 1.25, 0.2, relation, 601)
-        gated = GatedCost(0.8, 0.2, "laplace", 2 / 1.0, 4 / 1.0, 4)
-        found += [
-            ExactCase("Gaussian", GaussianCost(0.8), _only(gaussian_laws, 1.25), relation, 0.999),
-            *(
-                ExactCase(
-                    f"Poisson batch, rate {q}",
-                    PoissonGaussianCost(0.7, q),
-                    _only(poisson_laws, 1 / 0.7, q, relation),
-                    relation,
-                    0.99,
-                )
-                for q in (0.05, 0.5)
-            ),
+    return [
+        *(case for relation in (REPLACE, ADD) for case in _cases_of_both(relation)),
+        *_cases_of_batches(),
+        *_cases_of_choices(),
+        *(_best_case(stopping_rule(name, 3.0)) for name in ("geometric", "logarithmic", "poisson")),
+    ]
+
+
+def _cases_of_both(relation: Relation) -> list[ExactCase]:
+    """Mechanisms that have their laws under both relations."""
+    two = partial(poisson_laws, 1.25, 0.2, relation, 601)
+    return [
+        ExactCase("Gaussian", GaussianCost(0.8), _only(gaussian_laws, 1.25), relation, 0.999),
+        *(
             ExactCase(
-                "two Poisson batches",
-                PoissonGaussianCost(0.8, 0.2, 2),
-                _only(_twice, two),
+                f"Poisson batch, rate {q}",
+                PoissonGaussianCost(0.7, q),
+                _only(poisson_laws, 1 / 0.7, q, relation),
                 relation,
                 0.99,
-            ),
-            ExactCase(
-                "gradient and gate on one batch",
-                gated,
-                partial(gated_laws, 1.25, 0.2, 1.0, 4, relation),
-                relation,
-                0.8,
-            ),
-        ]
+            )
+            for q in (0.05, 0.5)
+        ),
+        ExactCase(
+            "two Poisson batches",
+            PoissonGaussianCost(0.8, 0.2, 2),
+            _only(_twice, two),
+            relation,
+            0.99,
+        ),
+        ExactCase(
+            "gradient and gate on one batch",
+            GatedCost(0.8, 0.2, "laplace", 2 / 1.0, 4 / 1.0, 4),
+            partial(gated_laws, 1.25, 0.2, 1.0, 4, relation),
+            relation,
+            0.8,
+        ),
+    ]
+
+
+def _cases_of_batches() -> list[ExactCase]:
+    """Gaussian noise on batches and inside objectives, under one relation."""
     batches = (0.5, 0.5), (1.0, 0.6)
     return [
-        *found,
         *(
             ExactCase(
                 f"fixed size, rate {q}",
@@ -454,6 +464,12 @@ def exact_cases() -> list[ExactCase]:
             REPLACE,
             0.96,
         ),
+    ]
+
+
+def _cases_of_choices() -> list[ExactCase]:
+    """Gates, choices, corners, texts and whole numbers, under one relation."""
+    return [
         ExactCase(
             "Laplace gate",
             _gate_cost("laplace", 1.0, 8),
@@ -482,7 +498,6 @@ def exact_cases() -> list[ExactCase]:
         ExactCase(
             "discrete Laplace", PureCost(0.75), _only(discrete_laplace_laws, 4, 12), ADD, 0.99
         ),
-        *(_best_case(stopping_rule(name, 3.0)) for name in ("geometric", "logarithmic", "poisson")),
     ]
 
 

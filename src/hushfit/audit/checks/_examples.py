@@ -2,8 +2,8 @@
 audits.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ from hushfit.losses import (
     Softmax,
     Squared,
 )
-from hushfit.penalties import L1, Zero
+from hushfit.penalties import L1, Penalty, Zero
 from hushfit.privacy import Relation, labels_only, replaces_one
 from hushfit.problem import Problem
 from hushfit.release import (
@@ -156,148 +156,230 @@ def example_queries(
     relation, rng = Relation.parse(relation), np.random.default_rng(seed)
     if labels_only(relation):
         return _label_statistics(relation, rng)
-    made: dict[str, Example] = {}
+    A = rng.normal(size=(COLUMNS + 1, COLUMNS + 1))
+    metric = Metric(A @ A.T / 4 + np.eye(COLUMNS + 1))
+    short = RankOneMetric(np.array([1.0, -2.0, 0.5, 3.0]), 0.4, 0.7)
 
-    def add(
-        name: str,
-        loss: Loss,
-        build: Callable[[Problem, Vector], Any],
-        outputs: int = 1,
-        intercept: bool = True,
-        **more: Any,
-    ) -> None:
+    def drawn(recipes: Sequence[_Recipe]) -> dict[str, Example]:
+        return {recipe.name: recipe.drawn(relation, unit, rng) for recipe in recipes}
+
+    first = drawn([*_gradients(metric, short), *_curvatures(), *_runs(relation), *_minimisers()])
+    bounded = _of_bounded_records(relation, rng, unit)
+    # New ones come last: those before them keep the values that short searches were tried with.
+    return first | drawn(_more(short)) | bounded
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How an example is made.
+
+    Parameters
+    ----------
+    name : str
+    loss : Loss
+    build : callable
+        Maps the problem and drawn coefficients to the query.
+    outputs : int, default=1
+    intercept : bool, default=True
+    penalty : Penalty, default=Zero()
+    size : float, default=1.0
+        Standard deviation of the coefficients.
+    records : mapping, optional
+        What the problem says about the lengths of records.
+    """
+
+    name: str
+    loss: Loss
+    build: Callable[[Problem, Vector], Any]
+    outputs: int = 1
+    intercept: bool = True
+    penalty: Penalty = Zero()
+    size: float = 1.0
+    records: Mapping[str, Any] = field(default_factory=dict)
+
+    def drawn(self, relation: Relation, unit: PrivacyUnit, rng: np.random.Generator) -> Example:
+        """The example with random labels, coefficients and rows, drawn in this order."""
         problem = Problem(
-            loss,
-            more.get("penalty", Zero()),
+            self.loss,
+            self.penalty,
             ROWS,
             COLUMNS,
             relation,
-            intercept,
-            outputs,
+            self.intercept,
+            self.outputs,
             privacy_unit=unit,
-            **more.get("records", {}),
+            **self.records,
         )
-        draw = _labels_of(loss, outputs)
+        draw = _labels_of(self.loss, self.outputs)
         labels = np.array([draw(rng) for _ in range(ROWS)])
-        w = more.get("size", 1.0) * rng.normal(size=problem.shape)
-        made[name] = Example(build(problem, w), rng.normal(size=(ROWS, COLUMNS)), labels, draw)
+        query = self.build(problem, self.size * rng.normal(size=problem.shape))
+        return Example(query, rng.normal(size=(ROWS, COLUMNS)), labels, draw)
 
-    A = rng.normal(size=(COLUMNS + 1, COLUMNS + 1))
-    metric = Metric(A @ A.T / 4 + np.eye(COLUMNS + 1))
-    add("gradient, logistic", Logistic(), lambda p, w: ClippedGradient(p, w, 0.5))
-    add(
-        "gradient, no intercept",
-        Logistic(),
-        lambda p, w: ClippedGradient(p, w, 0.5),
-        intercept=False,
-    )
-    add("gradient, hinge", HuberHinge(), lambda p, w: ClippedGradient(p, w, 0.7), size=5.0)
-    add("gradient, squared", Squared(2.0), lambda p, w: ClippedGradient(p, w, 1.0))
-    add("gradient, poisson", Poisson(4.0), lambda p, w: ClippedGradient(p, w, 1.0))
-    add("gradient, softmax", Softmax(3), lambda p, w: ClippedGradient(p, w, 0.8), outputs=3)
-    add(
-        "gradient, one against the rest",
-        OneVsRest(HuberHinge(), 3),
-        lambda p, w: ClippedGradient(p, w, 0.8),
-        outputs=3,
-    )
-    add("gradient in a metric", Logistic(), lambda p, w: ClippedGradient(p, w, 0.5, metric))
-    shorter = RankOneMetric(np.array([1.0, -2.0, 0.5, 3.0]), 0.4, 0.7)
-    add("gradient, rank one", Logistic(), lambda p, w: ClippedGradient(p, w, 0.3, shorter))
-    add("gradient by its diameter", Logistic(), LogisticGradient)
-    add("sum of records", Logistic(), lambda p, w: RecordSum(p))
-    add("class counts", Softmax(3), lambda p, w: ClassCounts(p), outputs=3)
-    add(
-        "derivative along a line",
-        Softmax(3),
-        lambda p, w: LineDerivative(p, w, w, 0.5),
-        outputs=3,
-        size=2.0,
-    )
-    add(
-        "derivative along a line, one against the rest",
-        OneVsRest(Logistic(), 3),
-        lambda p, w: LineDerivative(p, w, -w, 0.5),
-        outputs=3,
-    )
-    add("second moment", Logistic(), lambda p, w: SecondMoment(p))
-    add("gradient with moment", Logistic(), lambda p, w: _together(p, w, SecondMoment(p), 0.5))
-    add(
-        "gradient with moment, softmax",
-        Softmax(3),
-        lambda p, w: _together(p, w, SecondMoment(p), 0.3),
-        outputs=3,
-    )
-    add(
-        "gradient with curvature",
-        Squared(1.0),
-        lambda p, w: _together(p, w, HessianSum(p, w, "majorant"), 0.3),
-    )
-    add("curvature", Logistic(), lambda p, w: HessianSum(p, w, "hessian"))
-    add("majorant", Squared(1.0), lambda p, w: HessianSum(p, w, "majorant"))
-    add("newton direction", Logistic(), lambda p, w: NewtonDirection(p, w, np.ones(p.shape), 0.1))
-    add("margin histogram", Logistic(), lambda p, w: MarginHistogram(p, w, np.linspace(-1, 1, 5)))
-    add(
-        "difference",
-        Squared(2.0),
-        lambda p, w: GradientDifference(p, w, 0.8 * w, 0.5, difference_bound(p, w, 0.8 * w, 0.5)),
-    )
-    add(
-        "step of ADMM",
-        Logistic(),
-        lambda p, w: AdmmStep(p, AdmmState(w, 0.5 * w, -w), 1.0, 0.5, 0.5),
-        penalty=L1(0.1),
-    )
-    add(
-        "steps of ADMM",
-        Logistic(),
-        lambda p, w: AdmmRun(p, w, -w, 2.0, 0.5, 0.5, 4),
-        penalty=L1(0.1),
-    )
-    add(
-        "run in one batch",
-        Logistic(),
-        lambda p, w: PermutedRun(p, Passes.even(ROWS, 1, (1.0, 1.0, 0.5), None), 0.5),
-    )
-    if replaces_one(relation):
-        add(
+
+def _gradients(metric: Metric, short: RankOneMetric) -> list[_Recipe]:
+    """Gradients, sums of records, and derivatives along a line."""
+    return [
+        _Recipe("gradient, logistic", Logistic(), lambda p, w: ClippedGradient(p, w, 0.5)),
+        _Recipe(
+            "gradient, no intercept",
+            Logistic(),
+            lambda p, w: ClippedGradient(p, w, 0.5),
+            intercept=False,
+        ),
+        _Recipe("gradient, hinge", HuberHinge(), lambda p, w: ClippedGradient(p, w, 0.7), size=5.0),
+        _Recipe("gradient, squared", Squared(2.0), lambda p, w: ClippedGradient(p, w, 1.0)),
+        _Recipe("gradient, poisson", Poisson(4.0), lambda p, w: ClippedGradient(p, w, 1.0)),
+        _Recipe(
+            "gradient, softmax", Softmax(3), lambda p, w: ClippedGradient(p, w, 0.8), outputs=3
+        ),
+        _Recipe(
+            "gradient, one against the rest",
+            OneVsRest(HuberHinge(), 3),
+            lambda p, w: ClippedGradient(p, w, 0.8),
+            outputs=3,
+        ),
+        _Recipe(
+            "gradient in a metric", Logistic(), lambda p, w: ClippedGradient(p, w, 0.5, metric)
+        ),
+        _Recipe("gradient, rank one", Logistic(), lambda p, w: ClippedGradient(p, w, 0.3, short)),
+        _Recipe("gradient by its diameter", Logistic(), LogisticGradient),
+        _Recipe("sum of records", Logistic(), lambda p, w: RecordSum(p)),
+        _Recipe("class counts", Softmax(3), lambda p, w: ClassCounts(p), outputs=3),
+        _Recipe(
+            "derivative along a line",
+            Softmax(3),
+            lambda p, w: LineDerivative(p, w, w, 0.5),
+            outputs=3,
+            size=2.0,
+        ),
+        _Recipe(
+            "derivative along a line, one against the rest",
+            OneVsRest(Logistic(), 3),
+            lambda p, w: LineDerivative(p, w, -w, 0.5),
+            outputs=3,
+        ),
+    ]
+
+
+def _curvatures() -> list[_Recipe]:
+    """Second moments, curvature, histograms and differences."""
+    return [
+        _Recipe("second moment", Logistic(), lambda p, w: SecondMoment(p)),
+        _Recipe(
+            "gradient with moment", Logistic(), lambda p, w: _together(p, w, SecondMoment(p), 0.5)
+        ),
+        _Recipe(
+            "gradient with moment, softmax",
+            Softmax(3),
+            lambda p, w: _together(p, w, SecondMoment(p), 0.3),
+            outputs=3,
+        ),
+        _Recipe(
+            "gradient with curvature",
+            Squared(1.0),
+            lambda p, w: _together(p, w, HessianSum(p, w, "majorant"), 0.3),
+        ),
+        _Recipe("curvature", Logistic(), lambda p, w: HessianSum(p, w, "hessian")),
+        _Recipe("majorant", Squared(1.0), lambda p, w: HessianSum(p, w, "majorant")),
+        _Recipe(
+            "newton direction",
+            Logistic(),
+            lambda p, w: NewtonDirection(p, w, np.ones(p.shape), 0.1),
+        ),
+        _Recipe(
+            "margin histogram",
+            Logistic(),
+            lambda p, w: MarginHistogram(p, w, np.linspace(-1, 1, 5)),
+        ),
+        _Recipe(
+            "difference",
+            Squared(2.0),
+            lambda p, w: GradientDifference(
+                p, w, 0.8 * w, 0.5, difference_bound(p, w, 0.8 * w, 0.5)
+            ),
+        ),
+    ]
+
+
+def _runs(relation: Relation) -> list[_Recipe]:
+    """Several steps at once."""
+    return [
+        _Recipe(
+            "step of ADMM",
+            Logistic(),
+            lambda p, w: AdmmStep(p, AdmmState(w, 0.5 * w, -w), 1.0, 0.5, 0.5),
+            penalty=L1(0.1),
+        ),
+        _Recipe(
+            "steps of ADMM",
+            Logistic(),
+            lambda p, w: AdmmRun(p, w, -w, 2.0, 0.5, 0.5, 4),
+            penalty=L1(0.1),
+        ),
+        _Recipe(
+            "run in one batch",
+            Logistic(),
+            lambda p, w: PermutedRun(p, Passes.even(ROWS, 1, (1.0, 1.0, 0.5), None), 0.5),
+        ),
+        _Recipe(
             "run in batches",
             Logistic(),
             lambda p, w: PermutedRun(p, Passes.even(ROWS, 3, (1.0, 0.5), 2), 0.5),
         )
-    else:
-        add(
+        if replaces_one(relation)
+        else _Recipe(
             "variance-reduced gradient",
             Logistic(),
             lambda p, w: VarianceReducedGradient(p, w, Snapshot(-w, 0.5), 0.3),
-        )
-    add("minimiser", Logistic(), lambda p, w: RegularisedMinimiser(p, 0.3), penalty=L1(0.02))
-    add("perturbed minimiser", Logistic(), lambda p, w: PerturbedMinimiser(p, 0.3))
-    add("loss drops", Logistic(), _drop)
-    add("gate", Logistic(), lambda p, w: Gate(_drop(p, w), np.array([0.1, 0.2, 0.3])), size=4.0)
-    add("choice", HuberHinge(), lambda p, w: Choice(_drop(p, w), np.array([0.1, 0.2, 0.3])))
-    add("steepest corner", Logistic(), lambda p, w: SteepestCorner(p, w, 0.5))
-    bounded = _of_bounded_records(relation, rng, unit)
-    # New ones come last: those before them keep the values that short searches were tried with.
-    add("gradient, saturating", SaturatingSquares(), lambda p, w: ClippedGradient(p, w, 1.0))
-    add("moments of columns", Logistic(), lambda p, w: GroupMoments(p, (0, 1, 2)))
-    add("moments by group", Logistic(), lambda p, w: GroupMoments(p, (0, 2), by=1, groups=3))
-    # Records of length at most one.
-    records = {"scaling": RecordScaling.PUBLIC_LENGTH, "length": 3.0}
-    add("gradient, public length", Logistic(), LogisticGradient, size=3.0, records=records)
-    add(
-        "gradient with moment, public length",
-        Logistic(),
-        lambda p, w: _together(p, w, SecondMoment(p), 0.5),
-        records=records,
-    )
-    add(
-        "gradient, rank one, public length",
-        Logistic(),
-        lambda p, w: ClippedGradient(p, w, 0.3, shorter),
-        records=records,
-    )
-    return {**made, **bounded}
+        ),
+    ]
+
+
+def _minimisers() -> list[_Recipe]:
+    """Minimisers, gates and choices."""
+    return [
+        _Recipe(
+            "minimiser", Logistic(), lambda p, w: RegularisedMinimiser(p, 0.3), penalty=L1(0.02)
+        ),
+        _Recipe("perturbed minimiser", Logistic(), lambda p, w: PerturbedMinimiser(p, 0.3)),
+        _Recipe("loss drops", Logistic(), _drop),
+        _Recipe(
+            "gate", Logistic(), lambda p, w: Gate(_drop(p, w), np.array([0.1, 0.2, 0.3])), size=4.0
+        ),
+        _Recipe(
+            "choice", HuberHinge(), lambda p, w: Choice(_drop(p, w), np.array([0.1, 0.2, 0.3]))
+        ),
+        _Recipe("steepest corner", Logistic(), lambda p, w: SteepestCorner(p, w, 0.5)),
+    ]
+
+
+def _more(short: RankOneMetric) -> list[_Recipe]:
+    """Saturating losses, moments by group, and records of length at most one."""
+    at_most_one = {"scaling": RecordScaling.PUBLIC_LENGTH, "length": 3.0}
+    return [
+        _Recipe(
+            "gradient, saturating", SaturatingSquares(), lambda p, w: ClippedGradient(p, w, 1.0)
+        ),
+        _Recipe("moments of columns", Logistic(), lambda p, w: GroupMoments(p, (0, 1, 2))),
+        _Recipe(
+            "moments by group", Logistic(), lambda p, w: GroupMoments(p, (0, 2), by=1, groups=3)
+        ),
+        _Recipe(
+            "gradient, public length", Logistic(), LogisticGradient, size=3.0, records=at_most_one
+        ),
+        _Recipe(
+            "gradient with moment, public length",
+            Logistic(),
+            lambda p, w: _together(p, w, SecondMoment(p), 0.5),
+            records=at_most_one,
+        ),
+        _Recipe(
+            "gradient, rank one, public length",
+            Logistic(),
+            lambda p, w: ClippedGradient(p, w, 0.3, short),
+            records=at_most_one,
+        ),
+    ]
 
 
 def _of_bounded_records(

@@ -3,7 +3,7 @@ stop as early as their certificate allows.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -109,33 +109,43 @@ def run_noise_findings(
     )
     if not flat.size:
         return []
-    # All noise is standardised to normal.
-    p = 2 * min(
-        float(chi2.cdf((flat**2).sum(), flat.size)), float(chi2.sf((flat**2).sum(), flat.size))
-    )
-    found = [
-        Finding(
-            f"{name}: noise of a run has the paid scale",
-            p > level,
-            f"variance ratio {np.mean(flat**2):.4f}, p = {p:.3g}",
-        )
+    return [
+        _has_paid_scale(flat, name, level),
+        _is_fresh(noise, flat.size, name),
+        *_are_independent(noise, name, level),
     ]
-    repeated = sum(
-        len(drawn) - len(np.unique(drawn.round(9)))
-        for of_run in noise
-        for drawn in [np.concatenate(of_run)]
+
+
+# The noise of some runs, by release, standardised to normal.
+_NoiseOfRuns = list[list[Vector]]
+
+
+def _has_paid_scale(flat: Vector, name: str, level: float) -> Finding:
+    square = (flat**2).sum()
+    p = 2 * min(float(chi2.cdf(square, flat.size)), float(chi2.sf(square, flat.size)))
+    return Finding(
+        f"{name}: noise of a run has the paid scale",
+        p > level,
+        f"variance ratio {np.mean(flat**2):.4f}, p = {p:.3g}",
     )
+
+
+def _is_fresh(noise: _NoiseOfRuns, size: int, name: str) -> Finding:
+    of_runs = [np.concatenate(of_run) for of_run in noise]
+    repeated = sum(len(drawn) - len(np.unique(drawn.round(9))) for drawn in of_runs)
     # One pair may fall on the same point of the grid by chance, about once in a million audits;
     # reused noise repeats more often.
-    found.append(
-        Finding(
-            f"{name}: no noise is used twice in a run",
-            repeated <= 1,
-            f"{repeated} of {flat.size} draws repeated",
-        )
+    return Finding(
+        f"{name}: no noise is used twice in a run",
+        repeated <= 1,
+        f"{repeated} of {size} draws repeated",
     )
-    # Only consecutive ones: each product is then symmetric given all before it, as the test below
-    # requires.
+
+
+def _are_independent(noise: _NoiseOfRuns, name: str, level: float) -> Iterator[Finding]:
+    """Neighbouring releases, and neighbouring coordinates. Each product is symmetric given all
+    before it, as the test requires, because only consecutive draws are paired.
+    """
     between = [(a, b) for of_run in noise for a, b in pairwise(of_run) if len(a) == len(b)]
     within = [pair for of_run in noise for drawn in of_run for pair in pairwise(drawn)]
     for what, pairs in (
@@ -144,10 +154,7 @@ def run_noise_findings(
     ):
         if pairs:
             p = _correlation_p_value(*np.array(pairs).T)
-            found.append(
-                Finding(f"{name}: noise of {what} is independent", p > level, f"p = {p:.3g}")
-            )
-    return found
+            yield Finding(f"{name}: noise of {what} is independent", p > level, f"p = {p:.3g}")
 
 
 def _correlation_p_value(a: Vector, b: Vector) -> float:

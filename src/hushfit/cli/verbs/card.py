@@ -1,10 +1,11 @@
 """``hushfit card``: a model card in Markdown."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from hushfit.cli._files import FORMATS
+from hushfit.cli._files import TableOptions, table_options
 from hushfit.cli._printing import json_option, print_json
 
 
@@ -21,12 +22,7 @@ from hushfit.cli._printing import json_option, print_json
     metavar="TABLE",
     help="Rows that were not used for training.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    help="Format of the table, if its name does not show it.",
-)
+@table_options
 @click.option("--ledger", metavar="PATH|URL", help="The ledger that paid, for the total.")
 @click.option(
     "-o",
@@ -40,11 +36,11 @@ from hushfit.cli._printing import json_option, print_json
 def command(
     model_path: str,
     tables: tuple[str, ...],
-    format_: str | None,
     ledger: str | None,
     output: str,
     overwrite: bool,
     as_json: bool,
+    **written: Any,
 ) -> None:
     """Write a card about MODEL in the form that model hubs show: what it predicts, its guarantee,
     the points of NIST SP 800-226, scores on held-out rows, limits and provenance. MODEL may be of
@@ -55,7 +51,7 @@ def command(
     from hushfit.models import write_whole
 
     refuse_to_overwrite(output, overwrite)
-    subject = subject_of(model_path, tables, format_, ledger, as_json)
+    subject = subject_of(model_path, tables, TableOptions.of(written), ledger, as_json)
     write_whole(Path(output), subject.written_card())
     if as_json:
         print_json({"card": output})

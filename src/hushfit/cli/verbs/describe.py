@@ -111,7 +111,7 @@ def command(**given: Any) -> None:
     If noise would hide what is asked, nothing is spent, and the message says how many rows are
     needed.
     """
-    from hushfit.cli._files import refuse_to_overwrite, reserved_space, stated_form
+    from hushfit.cli._files import TableOptions, refuse_to_overwrite, reserved_space
     from hushfit.cli._paid_model import ledger_of, note_account_of_rows, note_unit_of_schema
     from hushfit.data.schema import read_schema
     from hushfit.models import write_whole
@@ -121,8 +121,7 @@ def command(**given: Any) -> None:
     for path in outputs:
         refuse_to_overwrite(path, given["overwrite"])
     file = read_schema(given["schema_path"])
-    form = stated_form(file.schema.file, given["encoding"], given["delimiter"])
-    schema = replace(file.schema, file=form)
+    schema = replace(file.schema, file=TableOptions.of(given).form(file.schema))
     shares = _shares(given["quantiles"])
     survey = _survey(schema, given, shares)
     notes = _drafted(file, survey, given)
@@ -215,10 +214,11 @@ def _read(schema: Any, survey: Any, given: dict[str, Any]) -> tuple[dict[str, An
     """The columns that are asked about, each cell by itself, and whose rows they are."""
     import numpy as np
 
+    from hushfit.cli._files import TableOptions
     from hushfit.data.rows import PersonIndex
-    from hushfit.data.tables import find_tables, table_batches
+    from hushfit.data.tables import table_batches
 
-    tables = find_tables(given["tables"], given["format_"], schema.file)
+    tables = TableOptions.of(given).tables(given["tables"], schema)
     person = schema.person
     names = [column.name for column in survey.columns] + ([] if person is None else [person])
     paths, shown = [table.path for table in tables], at_terminal(given["as_json"])

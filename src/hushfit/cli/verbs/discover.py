@@ -76,15 +76,14 @@ def command(**given: Any) -> None:
 
     A column without a frequent enough label stays as it was.
     """
-    from hushfit.cli._files import refuse_to_overwrite, reserved_space, stated_form
+    from hushfit.cli._files import TableOptions, refuse_to_overwrite, reserved_space
     from hushfit.cli._paid_model import ledger_of, note_account_of_rows
     from hushfit.data.schema import SchemaFile, read_schema, schema_to_toml
     from hushfit.models import write_whole
 
     refuse_to_overwrite(given["output"], given["overwrite"])
     file = read_schema(given["schema_path"])
-    form = stated_form(file.schema.file, given["encoding"], given["delimiter"])
-    schema = replace(file.schema, file=form)
+    schema = replace(file.schema, file=TableOptions.of(given).form(file.schema))
     names = _columns(schema, given["columns"])
     ledger = ledger_of(given)
     note_account_of_rows(ledger, schema.person)
@@ -155,10 +154,11 @@ def _read(schema: Any, names: list[str], given: dict[str, Any]) -> tuple[dict[st
     import numpy as np
     import pyarrow as pa
 
+    from hushfit.cli._files import TableOptions
     from hushfit.data.schema import label_of
-    from hushfit.data.tables import find_tables, table_batches
+    from hushfit.data.tables import table_batches
 
-    tables = find_tables(given["tables"], given["format_"], schema.file)
+    tables = TableOptions.of(given).tables(given["tables"], schema)
     wanted = [*names, *([] if schema.person is None else [schema.person])]
     shown = at_terminal(given["as_json"])
     paths = [table.path for table in tables]

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from hushfit.cli._files import FORMATS
+from hushfit.cli._files import TableOptions, table_options
+from hushfit.cli._options import as_written, written_options
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -54,16 +55,9 @@ Examples:
 @click.option("--ledger", metavar="PATH|URL", help="With --private: the ledger, as for fit.")
 @click.option("--dataset", metavar="NAME", help="With --private: account in the ledger.")
 @click.option("--seed", type=int, help="With --private: reproducible, INSECURE noise, for tests.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    help="Format of the table, if its name does not show it.",
-)
+@table_options
 @json_option
-def command(
-    model_path: str, tables: tuple[str, ...], format_: str | None, as_json: bool, **given: Any
-) -> None:
+def command(model_path: str, tables: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Print scores of MODEL on the held-out TABLE, each beside that of a trivial prediction.
 
     Classes: accuracy, balanced accuracy, ROC-AUC, PR-AUC, log-loss, calibration, recall and
@@ -79,19 +73,19 @@ def command(
     With --by too, the column must be a categorical one of the schema, and the budget covers all
     groups together: small ones are hidden by the noise.
     """
-    from hushfit.cli._files import tables_for
     from hushfit.cli._ranking import evaluate_lists
     from hushfit.models import is_ranker
     from hushfit.report import held_out, table_model
 
     _refuse_unused(given)
+    options = TableOptions.of(given)
     if is_ranker(model_path):
         if given["by"] or given["private"]:
             raise click.UsageError("--by and --private are not for ranking models.")
-        evaluate_lists(model_path, tables, format_, as_json)
+        evaluate_lists(model_path, tables, options, as_json)
         return
     model = table_model(model_path)
-    found = tables_for(tables, format_, model.schema)
+    found = options.tables(tables, model.schema)
     shown = at_terminal(as_json)
     if given["private"] and given["by"] is not None:
         _refuse_undeclared(model.schema, given["by"])
@@ -116,12 +110,12 @@ def command(
 
 
 def _refuse_unused(given: dict[str, Any]) -> None:
-    payment = ("epsilon", "delta", "ledger", "dataset", "seed")
+    payment = ("epsilon", "delta", "adjacency", "ledger", "dataset", "seed")
     if given["private"]:
         if given["epsilon"] is None or given["delta"] is None:
             raise click.UsageError("--private needs --epsilon and --delta.")
         return
-    unused = [f"--{name}" for name in payment if given[name] is not None]
+    unused = [as_written(name) for name in payment if name in written_options()]
     if unused:
         raise click.UsageError(f"{', '.join(unused)}: only with --private, which adds noise.")
 

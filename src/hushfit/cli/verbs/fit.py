@@ -12,14 +12,31 @@ import click
 from hushfit.cli._dask import cluster_rows, dask_options, refuse_ignored
 from hushfit.cli._files import table_options
 from hushfit.cli._models import MODELS, FitOptions
-from hushfit.cli._penalties import CONSTRAINTS, PENALTIES, USUAL_L1_RATIO, chosen_penalty
+from hushfit.cli._options import as_written, written_options
+from hushfit.cli._penalties import (
+    CONSTRAINTS,
+    PENALTIES,
+    USUAL_L1_RATIO,
+    WITH_L1_RATIO,
+    chosen_penalty,
+)
 from hushfit.cli._printing import at_terminal, json_option, print_message, reading_bar
 
 # Numeric columns up to which an additive model was better on nearly all benchmark tables.
 _MAX_ADDITIVE_COLUMNS = 30
 _OF_PENALTIES = ("alpha", "l1_ratio")
-_OF_LINEAR_MODELS = (*_OF_PENALTIES, "features", "monotone", "smoothness", "inference")
-_OF_NETWORKS = ("hidden",)
+_LINEAR = tuple(name for name in MODELS if name != "mlp")
+# The models that look at an option; all look at the others.
+_OF_MODELS = {
+    "hidden": ("mlp",),
+    "threshold": ("logistic",),
+    "features": _LINEAR,
+    "monotone": _LINEAR,
+    "smoothness": _LINEAR,
+    **dict.fromkeys(_OF_PENALTIES, _LINEAR),
+    **dict.fromkeys(("inference", "cov_type", "even_weights", "expected_mean"), _LINEAR),
+    **dict.fromkeys(("cache", "dask"), _LINEAR),
+}
 _MOST_INTERVALS = 8  # of a numeric column of an additive model
 _BYTES_OF_COVARIANCES = 280  # of each pair of coefficients with intervals: up to seven numbers
 
@@ -162,8 +179,9 @@ Examples:
 @click.option(
     "--threshold",
     metavar="NUMBER|balanced",
-    help="Probability from which on the second class is predicted; balanced: the frequency of each "
-    "class, counted privately for 2 % of the budget.  [default: 0.5]",
+    help="Probability from which on the positive class is predicted (`positive` of the schema's "
+    "target); balanced: the frequency of each class, counted privately for 2 % of the budget.  "
+    "[default: 0.5]",
 )
 @click.option(
     "--features",
@@ -272,7 +290,7 @@ def command(**given: Any) -> None:
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
     also be LETOR (SVMlight) text. Its `unit` says what is protected.
     """
-    from hushfit.cli._files import refuse_to_overwrite, reserved_space, stated_form
+    from hushfit.cli._files import TableOptions, refuse_to_overwrite, reserved_space
     from hushfit.cli._networks import fit_perceptron
     from hushfit.cli._paid_model import (
         ledger_of,
@@ -291,34 +309,27 @@ def command(**given: Any) -> None:
     if lists is not None:
         if given["dask"] is not None:
             raise click.UsageError("Ranking models are fitted on one machine. Leave out --dask.")
-        given_options = _given_options()
-        fit_lists(lists, lambda: ledger_of(given), given, given_options)
+        fit_lists(lists, lambda: ledger_of(given), given)
         return
     if given["loss"] is not None:
         raise click.UsageError(
             "--loss is for a ranking model, whose schema has a `query`. Leave it out."
         )
     file = _schema(given["schema_path"], given["accept_draft"], _person_options(given))
-    form = stated_form(file.schema.file, given["encoding"], given["delimiter"])
+    form = TableOptions.of(given).form(file.schema)
     file = replace(file, schema=replace(file.schema, file=form))
     _refuse_other_labels(given["adjacency"], file.schema.person)
     if given["features"] is not None:
         file = replace(file, schema=replace(file.schema, features=given["features"]))
     if given["scaling"] is not None:
         file = replace(file, schema=replace(file.schema, scaling=given["scaling"]))
-    written = _given_options()
+    written = written_options()
     penalty = chosen_penalty(given, written, file.schema)
     options = FitOptions(given, file.schema, penalty)
     _refuse_unused(written, options)
     _refuse_scaling(given, options.model, file.schema)
-    if given["threshold"] is not None and options.model != "logistic":
-        raise click.UsageError("--threshold is for --model logistic. Leave it out.")
-    if options.model == "mlp" and given["dask"] is not None:
-        raise click.UsageError("--model mlp is fitted on one machine. Leave out --dask.")
-    if options.model == "mlp" and given["cache"] is not None:
-        raise click.UsageError("--cache is not for --model mlp. Leave it out.")
-    if options.model == "mlp" and not given["inference"]:
-        fit_perceptron(file, penalty, ledger_of(given), given)
+    if options.model == "mlp":
+        fit_perceptron(file, penalty, lambda: ledger_of(given), given)
         return
     estimator, ledger = options.estimator(), ledger_of(given)
     if options.classes and not given["inference"]:
@@ -339,54 +350,51 @@ def command(**given: Any) -> None:
     note_bound_account(ledger, model.receipt)
 
 
-def _given_options() -> set[str]:
-    """The parameters that were written on the command line."""
-    context = click.get_current_context()
-    commandline = click.core.ParameterSource.COMMANDLINE
-    return {name for name in context.params if context.get_parameter_source(name) is commandline}
-
-
 def _refuse_unused(written: set[str], options: FitOptions) -> None:
     """Refuse options that the model would not look at: the fit would be paid for, and be another
     one than was asked for.
     """
-    own = _OF_LINEAR_MODELS if options.model == "mlp" else _OF_NETWORKS
-    if unused := [_written(name) for name in own if name in written]:
+    model, penalty = options.model, options.penalty.name
+    foreign = [name for name, known in _OF_MODELS.items() if name in written and model not in known]
+    if foreign:
         raise click.UsageError(
-            f"{', '.join(unused)} would be ignored by --model {options.model}. Leave it out. "
-            "Nothing was spent."
+            f"{', '.join(map(as_written, foreign))} would be ignored by --model {model}. Leave it "
+            "out. Nothing was spent."
         )
-    weights = [_written(name) for name in _OF_PENALTIES if name in written]
-    if weights and options.classes and options.penalty.name == "none" and "penalty" not in written:
+    weights = [as_written(name) for name in _OF_PENALTIES if name in written]
+    if weights and options.classes and penalty == "none" and "penalty" not in written:
         raise click.UsageError(
             f"{', '.join(weights)} would be ignored: there is no penalty. Give one too, such as "
             "--penalty l2. Nothing was spent."
         )
-
-
-def _written(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+    shared = penalty in WITH_L1_RATIO if options.classes else model == "elasticnet"
+    if "l1_ratio" in written and not shared:
+        raise click.UsageError(
+            f"--l1-ratio would be ignored: it is for {', '.join(WITH_L1_RATIO)}. Leave it out, or "
+            "choose one of them. Nothing was spent."
+        )
 
 
 def _refuse_scaling(given: dict[str, Any], model: str, schema: Any) -> None:
     """A public length is for linear classifiers whose rows would not keep their lengths anyway."""
-    if schema.scaling == "public" and schema.features != "linear":
-        raise click.UsageError(
-            f"--scaling public, or scaling in the schema, is for --features linear, not for "
-            f"{schema.features}: the length of such features has no small public bound. Use one of "
-            "them. Nothing was spent."
-        )
-    if given["scaling"] != "public":
+    if schema.scaling != "public":
         return
+    where = "--scaling public" if given["scaling"] else "scaling = 'public' of the schema"
+    remedy = "Leave it out" if given["scaling"] else "Delete it, or give --scaling unit"
+    if schema.features != "linear":
+        raise click.UsageError(
+            f"{where} is for --features linear, not for {schema.features}: the length of such "
+            "features has no small public bound. Use one of them. Nothing was spent."
+        )
     if model not in ("logistic", "svm"):
         raise click.UsageError(
-            f"--scaling public is for --model logistic and svm, not for {model}, whose rows keep "
-            "their lengths. Leave it out. Nothing was spent."
+            f"{where} is for --model logistic and svm, not for {model}, whose rows keep their "
+            f"lengths. {remedy}. Nothing was spent."
         )
     if given["inference"]:
         raise click.UsageError(
-            "--scaling public is for models without --inference, with which coefficients are "
-            "log-odds in any case. Leave it out. Nothing was spent."
+            f"{where} is for models without --inference, with which coefficients are log-odds in "
+            f"any case. {remedy}. Nothing was spent."
         )
 
 
@@ -485,12 +493,13 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
 
 def _rows(schema: Any, given: dict[str, Any]) -> AbstractContextManager[Any]:
     """The encoded rows of the tables: here, or on a cluster."""
-    from hushfit.data.tables import CodedRows, find_tables
+    from hushfit.cli._files import TableOptions
+    from hushfit.data.tables import CodedRows
     from hushfit.privacy import labels_only
 
     if given["dask"] is not None:
         return cluster_rows(given, schema)
-    found = find_tables(given["tables"], given["format_"], schema.file)
+    found = TableOptions.of(given).tables(given["tables"], schema)
     paths, shown = [table.path for table in found], at_terminal(given["as_json"])
     # Where features are public, which rows are used must not depend on labels.
     kept = labels_only(given["adjacency"])

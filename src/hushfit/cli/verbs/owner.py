@@ -130,6 +130,7 @@ def write_model(config: Any, run: str) -> Path:
     outcome = json.loads(outcome_path(config, run).read_text(encoding="utf-8"))
     schema, guarantee = config.own_schema(), Guarantee.from_dict(outcome["guarantee"])
     estimator = made_estimator(outcome["terms"], Budget(guarantee.epsilon, guarantee.delta))
+    estimator.set_params(pos_label=schema.target.positive)
     classes = np.array(schema.target.categories)
     problem = estimator.problem(
         outcome["units"], len(schema.feature_names), len(classes), guarantee.unit

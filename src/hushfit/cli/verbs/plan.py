@@ -7,11 +7,23 @@ from typing import Any
 import click
 
 from hushfit.cli._models import BY_TARGET, MODELS
+from hushfit.cli._options import refuse_ignored_options, written_options
+from hushfit.cli._planned import with_stated
 from hushfit.cli._printing import json_option, print_json, print_message, print_table
 
-# Options that go with --inference alone.
-_OF_INTERVALS = "width", "spread", "expected_mean", "cov_type"
-_OF_THEORY = "distance", "steps", "ridge"
+# Where no number of rows says what is small.
+_USUAL_DELTA = 1e-6
+# Options of each kind of plan.
+_OF_EVERY_PLAN = (
+    *("schema_path", "columns", "persons", "epsilon_range", "delta", "adjacency", "as_json"),
+)
+_OF_ROWS = (*_OF_EVERY_PLAN, "rows", "person_weight", "rows_per_person")
+_OF_NUMBERS = (*_OF_ROWS, "model")
+_OF_CLASSES = (*_OF_NUMBERS, "classes", "penalty", "solver", "target_loss", "svg")
+_OF_INTERVALS = (*_OF_NUMBERS, "inference", "width", "spread", "expected_mean", "cov_type")
+_THEOREMS = "distance", "steps", "ridge"
+_OF_THEOREMS = (*_OF_ROWS, "theory", *_THEOREMS)
+_OF_RANKING = (*_OF_EVERY_PLAN, "lists", "unit", "rows")
 
 
 @click.command(
@@ -20,6 +32,8 @@ _OF_THEORY = "distance", "steps", "ridge"
     epilog="""\b
 Examples:
   hushfit plan --rows 50000 --columns 100 --epsilon-range .05:4
+  hushfit plan --schema schema.toml --rows 50000
+  hushfit plan --schema schema.toml
   hushfit plan --persons 71000 --columns 100
   hushfit plan --rows 50000 --columns 100 --adjacency label
   hushfit plan --rows 50000 --columns 30 --model linear
@@ -27,6 +41,13 @@ Examples:
   hushfit plan --rows 20000 --columns 10 --inference --expected-mean .05
   hushfit plan --rows 50000 --columns 100 --theory
   hushfit plan --lists 800 --columns 46 --unit labels""",
+)
+@click.option(
+    "--schema",
+    "schema_path",
+    type=click.Path(dir_okay=False),
+    help="Public description (TOML) that states columns, classes, the kind of target and whether "
+    "persons are protected. Without --rows or --persons only the number that is needed is printed.",
 )
 @click.option("--rows", type=int, help="Number of rows, if single rows are protected.")
 @click.option("--persons", type=int, help="Number of persons, if persons are protected.")
@@ -42,8 +63,11 @@ Examples:
 )
 @click.option("--rows-per-person", type=int, help="As for fit; needs --persons.")
 @click.option(
-    "--columns", required=True, type=int, help="Encoded columns; each category counts as one."
+    "--columns",
+    type=int,
+    help="Encoded columns; each category counts as one. Needed without --schema.",
 )
+@click.option("--classes", type=int, help="Number of classes to predict.  [default: 2]")
 @click.option(
     "--epsilon-range",
     default=".05:4",
@@ -135,8 +159,8 @@ def command(**given: Any) -> None:
     algorithm is expected to lose against a fit without privacy, and the rows or persons needed to
     lose no more than --target-loss.
 
-    Reads no data. The rule and its uncertainty (nine cases in ten are within a factor of 2.7) are
-    in docs/cli.md.
+    Reads no data: with --schema, the schema alone. The rule and its uncertainty (nine cases in ten
+    are within a factor of 2.7) are in docs/cli.md.
 
     For numbers, grades and counts (--model linear, poisson and others) there is no such rule. It
     prints the noise, and the number of rows or persons below which noise hides everything.
@@ -151,34 +175,55 @@ def command(**given: Any) -> None:
     from hushfit._write import write_whole
     from hushfit.forecast import forecast, rows_needed, warning_of_few
 
+    if given["schema_path"] is not None:
+        given = with_stated(given, written_options())
+    elif given["columns"] is None:
+        raise click.UsageError(
+            "Give --columns, the number of encoded columns, or --schema FILE, which states it."
+        )
     if given["lists"] is not None or given["unit"] is not None:
+        refuse_ignored_options(_OF_RANKING, "a ranking model has lists, no rows")
         _plan_ranking(given)
         return
     given["adjacency"] = given["adjacency"] or "replace-one"
     count, unit = _units(given)
     _refuse_other_adjacency(given["adjacency"], unit)
+    if given["model"] == "mlp":
+        raise click.UsageError(
+            "There is no plan for networks: their noise follows from batches and epochs. "
+            "docs/networks.md has how to choose them. Leave --model out to plan a linear model."
+        )
+    if count is None:
+        _plan_units(given, unit)
+        return
     if given["theory"]:
+        refuse_ignored_options(_OF_THEOREMS, "--theory goes with sizes and budgets alone")
         _plan_theory(given, count, unit)
         return
-    if any(given[name] is not None for name in _OF_THEORY):
+    if any(given[name] is not None for name in _THEOREMS):
         raise click.UsageError("--distance, --steps and --ridge are for --theory. Give it too.")
     if given["inference"]:
+        refuse_ignored_options(_OF_INTERVALS, "--inference plans intervals of the usual fit")
         _plan_intervals(given, count, unit)
         return
-    if any(given[name] is not None for name in _OF_INTERVALS):
+    if any(given[name] is not None for name in ("width", "spread", "expected_mean", "cov_type")):
         raise click.UsageError(
             "--width, --spread, --expected-mean and --cov-type are for --inference. Give it too."
         )
     if given["model"] not in (None, *BY_TARGET["categorical"]):
+        refuse_ignored_options(
+            _OF_NUMBERS, f"--model {given['model']} is of numbers, for which only noise is known"
+        )
         _plan_numbers(given, count, unit)
         return
+    refuse_ignored_options(_OF_CLASSES, "the plan is of a model of classes")
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     penalty = None if given["penalty"] == "none" else given["penalty"]
-    epsilons = _grid(given["epsilon_range"])
+    epsilons, classes = _grid(given["epsilon_range"]), given["classes"] or 2
     place = (count, given["columns"])
     solvers = _solvers(given)
     forecasts = [
-        forecast(*place, epsilon, delta, given["adjacency"], penalty, unit, solvers)
+        forecast(*place, epsilon, delta, given["adjacency"], penalty, unit, solvers, classes)
         for epsilon in epsilons
     ]
     needed = [
@@ -213,10 +258,8 @@ def command(**given: Any) -> None:
 def _plan_theory(given: dict[str, Any], count: int, unit: Any) -> None:
     from hushfit.theory import ROWS, Setting, all_bounds
 
-    if any((given["svg"], given["inference"], given["model"], given["penalty"] != "none")):
-        raise click.UsageError("--theory goes with sizes and budgets alone. Leave the others out.")
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
-    chosen = {key: given[key] for key in _OF_THEORY if given[key] is not None}
+    chosen = {key: given[key] for key in _THEOREMS if given[key] is not None}
     bounds = {
         epsilon: all_bounds(
             Setting(count, given["columns"], epsilon, delta, given["adjacency"], **chosen)
@@ -277,8 +320,6 @@ def _solvers(given: dict[str, Any]) -> list[str]:
 def _plan_intervals(given: dict[str, Any], count: int, unit: Any) -> None:
     from hushfit.forecast import interval_forecast
 
-    if given["svg"] is not None or given["penalty"] != "none":
-        raise click.UsageError("--svg and --penalty are not for --inference. Leave them out.")
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     model, wished = given["model"] or "logistic", given["width"] or 0.2
     spread = given["spread"] or 0.5
@@ -336,11 +377,6 @@ def _assumed(mean: float | None) -> str:
 def _plan_numbers(given: dict[str, Any], count: int, unit: Any) -> None:
     from hushfit.report import number_forecast
 
-    if given["svg"] is not None or given["penalty"] != "none":
-        raise click.UsageError(
-            f"--svg and --penalty are for classes, and --model {given['model']} is not. Leave them "
-            "out."
-        )
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
     counts, place = given["model"] == "poisson", (count, given["columns"])
     plans = [
@@ -373,11 +409,13 @@ def _times(count: int) -> str:
     return "" if count == 1 else f"{count} x "
 
 
-def _units(given: dict[str, Any]) -> tuple[int, Any]:
-    """How many units there are, and what they are."""
+def _units(given: dict[str, Any]) -> tuple[int | None, Any]:
+    """How many units there are, and what they are; None if a schema is given and no number."""
     from hushfit.unit import ROW, PrivacyUnit
 
     rows, persons = given["rows"], given["persons"]
+    if "protected" in given:
+        return (persons if rows is None else rows), given["protected"]
     weights = given["person_weight"], given["rows_per_person"]
     if (rows is None) == (persons is None):
         raise click.UsageError("Give either --rows or --persons: what the guarantee protects.")
@@ -386,6 +424,43 @@ def _units(given: dict[str, Any]) -> tuple[int, Any]:
     if weights != (None, None):
         raise click.UsageError("--person-weight and --rows-per-person need --persons.")
     return rows, ROW
+
+
+def _plan_units(given: dict[str, Any], unit: Any) -> None:
+    """How many rows or persons are needed, by a schema that does not state how many there are."""
+    from hushfit.forecast import rows_needed
+
+    number, special = f"--{unit.plural}", given["inference"] or given["theory"] or given["svg"]
+    if special or given["solver"] != "auto" or given["model"] not in BY_TARGET["categorical"]:
+        raise click.UsageError(
+            f"{given['schema_path']} does not state how many {unit.plural} there are, and this "
+            f"plan depends on it. Give {number}."
+        )
+    delta = _USUAL_DELTA if given["delta"] is None else given["delta"]
+    chosen = given["target_loss"], given["columns"]
+    needed = {
+        epsilon: rows_needed(*chosen, epsilon, delta, given["adjacency"])
+        for epsilon in _grid(given["epsilon_range"])
+    }
+    if given["as_json"]:
+        plans = [{"epsilon": e, f"{unit.plural}_needed": list(n)} for e, n in needed.items()]
+        public = {"columns": given["columns"], "adjacency": given["adjacency"], "delta": delta}
+        print_json({**public, "target_loss": given["target_loss"], "plans": plans})
+        return
+    rows = [
+        [f"{epsilon:g}", f"{expected:,}", f"{low:,} to {high:,}"]
+        for epsilon, (expected, low, high) in needed.items()
+    ]
+    title = (
+        f"{unit.plural.capitalize()} to lose {100 * given['target_loss']:g} points of accuracy "
+        f"with {given['columns']:,} columns ({given['adjacency']}, delta={delta:.2g})"
+    )
+    print_table(title, ["epsilon", unit.plural, "9 cases in 10"], rows)
+    print_message(
+        f"estimates from a rule fitted to eight tables, no guarantees. With {number} the plan has "
+        "what your number of them loses, and the noise.",
+        word="note",
+    )
 
 
 def _refuse_other_adjacency(adjacency: str, unit: Any) -> None:
@@ -440,14 +515,8 @@ def _plan_ranking(given: dict[str, Any]) -> None:
 def _ranking_units(given: dict[str, Any]) -> tuple[int, str, str]:
     """How many lists or persons there are, the unit, and the word for it."""
     lists, persons, unit = given["lists"], given["persons"], given["unit"] or "labels"
-    weights = given["person_weight"], given["rows_per_person"]
-    if given["rows"] is not None or weights != (None, None) or given["penalty"] != "none":
-        raise click.UsageError(
-            "A ranking model has lists, no rows, and takes neither person weights nor a penalty. "
-            "Give --lists or --persons, --columns and --unit."
-        )
-    if given["svg"] is not None:
-        raise click.UsageError("--svg draws the accuracy lost, which is not forecast for rankings.")
+    if given["rows"] is not None:
+        raise click.UsageError("A ranking model has lists, no rows. Give --lists or --persons.")
     if (lists is None) == (persons is None):
         raise click.UsageError("Give either --lists or --persons: what the guarantee protects.")
     if (unit == "person" and persons is None) or (unit == "list" and lists is None):
@@ -523,7 +592,7 @@ def _print_forecasts(
             "three tables the loss was 0.1 to 1.1 times what it says.",
             word="note",
         )
-    if given["units"] == "persons":
+    if given["units"] == "persons" or given["classes"] not in (None, 2):
         print_message(
             "the rule was measured with one row per person and two classes; with several rows per "
             "person or more classes the loss may differ.",

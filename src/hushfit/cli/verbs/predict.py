@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from hushfit._typing import AnyArray
-from hushfit.cli._files import FORMATS
+from hushfit.cli._files import TableOptions, table_options
 from hushfit.cli._printing import at_terminal, json_option, print_json, reading_bar
 
 # What spreadsheets read as the start of a formula, unless the whole cell is a number.
@@ -33,12 +33,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 @click.option(
     "-o", "--output", default="-", show_default=True, help="CSV file; - is standard output."
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    help="Format of the table, if its name does not show it.",
-)
+@table_options
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
 @click.option(
     "--raw", is_flag=True, help="Write labels unchanged, for programs rather than spreadsheets."
@@ -54,11 +49,11 @@ def command(
     model_path: str,
     tables: tuple[str, ...],
     output: str,
-    format_: str | None,
     overwrite: bool,
     raw: bool,
     keep: tuple[str, ...],
     as_json: bool,
+    **written: Any,
 ) -> None:
     """Write one line for each row of TABLE, in its order: the most likely label and, where the
     model has them, probabilities; the predicted number or count, inside its public range; or the
@@ -82,7 +77,8 @@ def command(
     safe = str if raw else without_formula
     ranked = is_ranker(model_path)
     lines = _ranked if ranked else _predictions
-    pieces = lines(model_path, tables, format_, keep, at_terminal(as_json), counted, safe)
+    options, shown = TableOptions.of(written), at_terminal(as_json)
+    pieces = lines(model_path, tables, options, keep, shown, counted, safe)
     if output == "-":
         for piece in pieces:
             click.echo(piece, nl=False)
@@ -106,7 +102,7 @@ def without_formula(label: Any) -> str:
 def _ranked(
     model_path: str,
     tables: tuple[str, ...],
-    format_: str | None,
+    options: TableOptions,
     keep: tuple[str, ...],
     shown: bool,
     counted: list[int],
@@ -115,7 +111,7 @@ def _ranked(
     """The same with a ranking model, in one piece: places need whole lists."""
     from hushfit.cli._ranking import scored_documents
 
-    header, (*texts, scores, places) = scored_documents(model_path, tables, format_, keep)
+    header, (*texts, scores, places) = scored_documents(model_path, tables, options, keep)
     _refuse_two_of_a_name(header)
     counted.append(len(places))
     yield _header_line(header)
@@ -126,20 +122,19 @@ def _ranked(
 def _predictions(
     model_path: str,
     tables: tuple[str, ...],
-    format_: str | None,
+    options: TableOptions,
     keep: tuple[str, ...],
     shown: bool,
     counted: list[int],
     safe: Callable[[Any], str],
 ) -> Iterator[str]:
     """Lines of CSV, batch by batch; appends the number of rows of each batch to ``counted``."""
-    from hushfit.cli._files import tables_for
     from hushfit.report import scored_batches, table_model
 
     model = table_model(model_path)
     header = [*keep, *_header(model)]
     _refuse_two_of_a_name(header)
-    found = tables_for(tables, format_, model.schema)
+    found = options.tables(tables, model.schema)
     read = {column.name for column in model.schema.columns} if model.schema else set()
     others = [name for name in keep if name not in read]
     with reading_bar([table.path for table in found], shown) as watch:

@@ -1,10 +1,11 @@
 """``hushfit report``: one HTML page about a model."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from hushfit.cli._files import FORMATS
+from hushfit.cli._files import TableOptions, table_options
 from hushfit.cli._printing import json_option, print_json
 
 
@@ -21,12 +22,7 @@ from hushfit.cli._printing import json_option, print_json
     metavar="TABLE",
     help="Rows that were not used for training.",
 )
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    help="Format of the table, if its name does not show it.",
-)
+@table_options
 @click.option(
     "-o",
     "--output",
@@ -44,11 +40,11 @@ from hushfit.cli._printing import json_option, print_json
 def command(
     model_path: str,
     tables: tuple[str, ...],
-    format_: str | None,
     output: str,
     ledger: str | None,
     overwrite: bool,
     as_json: bool,
+    **written: Any,
 ) -> None:
     """Write a self-contained HTML page about MODEL: the guarantee in words, what was assumed
     public, where the budget went, the coefficients with the standard error that the noise implies,
@@ -64,7 +60,7 @@ def command(
     from hushfit.models import write_whole
 
     refuse_to_overwrite(output, overwrite)
-    subject = subject_of(model_path, tables, format_, ledger, as_json)
+    subject = subject_of(model_path, tables, TableOptions.of(written), ledger, as_json)
     write_whole(Path(output), subject.written_page())
     if as_json:
         print_json({"report": output, **subject.points})

@@ -5,7 +5,8 @@ from typing import Any
 
 import click
 
-from hushfit.cli._files import table_options
+from hushfit.cli._files import TableOptions, table_options
+from hushfit.cli._options import as_written
 from hushfit.cli._printing import (
     at_terminal,
     json_option,
@@ -48,6 +49,9 @@ _LISTS_HEAD = (
 
 _SHOWN_LABELS = 4
 _SHOWN_COLUMNS = 60
+
+# Options that say how a draft is made, and where it is written.
+_OF_DRAFTS = ("target", "target_kind", "query", "output", "overwrite", "decimal")
 
 _CHECK_WARNING = (
     "These are exact counts of the rows, so they are NOT private: they are for the owner of the "
@@ -113,11 +117,8 @@ def command(
     person: str | None,
     columns: bool,
     unit: str | None,
-    format_: str | None,
-    encoding: str | None,
-    delimiter: str | None,
     as_json: bool,
-    **draft: Any,
+    **given: Any,
 ) -> None:
     """Draft a schema from TABLE (files, patterns, - for standard input, or a table of a database).
 
@@ -143,31 +144,39 @@ def command(
     features. LETOR (SVMlight) text, with lines such as `2 qid:10 1:0.5`, needs neither --target nor
     --query.
     """
-    from hushfit.cli._files import stated_form
-    from hushfit.data.schema import TextForm
-
     _refuse_unit(unit)
-    form = stated_form(TextForm(), encoding, delimiter)
+    options = TableOptions.of(given)
+    draft = {name: given[name] for name in _OF_DRAFTS}
     if columns:
-        _list_columns(tables, format_, form, as_json)
+        _refuse_drafting(draft, "--columns", "needs TABLE alone: it only lists names")
+        if check or person is not None:
+            raise click.UsageError("--columns goes without --check and --person. Leave them out.")
+        _list_columns(tables, options, as_json)
     elif check:
-        _check(tables, person, format_, (encoding, delimiter), as_json, draft)
+        _refuse_drafting(draft, "--check", "needs TABLE... and SCHEMA alone: it writes nothing")
+        _check(tables, person, options, as_json)
     elif person is not None:
         raise click.UsageError(
             "--person is for --check. A draft proposes a column of ids by itself; change `person` "
             "in its file."
         )
     else:
-        _draft(tables, format_, form, as_json, **draft)
+        _draft(tables, options, as_json, **draft)
 
 
-def _list_columns(tables: tuple[str, ...], format_: str | None, form: Any, as_json: bool) -> None:
+def _refuse_drafting(draft: dict[str, Any], verb: str, needs: str) -> None:
+    """Refuse options of drafts where none is made."""
+    if given := [as_written(name) for name, value in draft.items() if value]:
+        raise click.UsageError(f"{verb} {needs}. Leave out {', '.join(given)}.")
+
+
+def _list_columns(tables: tuple[str, ...], options: TableOptions, as_json: bool) -> None:
     from dataclasses import replace
 
-    from hushfit.data.tables import find_tables, sniffed_form, table_batches
+    from hushfit.data.tables import sniffed_form, table_batches
     from hushfit.errors import InvalidArgument
 
-    found = find_tables(tables, format_, form)[0]
+    found = options.tables(tables)[0]
     try:
         seen = replace(found, form=sniffed_form(found))
         first = next(iter(table_batches(seen)), None)
@@ -193,8 +202,7 @@ def _refuse_unit(unit: str | None) -> None:
 
 def _draft(
     tables: tuple[str, ...],
-    format_: str | None,
-    form: Any,
+    options: TableOptions,
     as_json: bool,
     target: str | None,
     target_kind: str | None,
@@ -210,16 +218,21 @@ def _draft(
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.data.lists import is_letor
     from hushfit.data.schema import UNIT, schema_to_toml
-    from hushfit.data.tables import find_tables, sniffed_form
+    from hushfit.data.tables import sniffed_form
 
-    letor = format_ is None and all(map(is_letor, tables))
+    letor = options.format is None and all(map(is_letor, tables))
     if output is None or (target is None and not letor):
         raise click.UsageError("A draft needs --target COLUMN and -o FILE.")
     refuse_to_overwrite(output, overwrite)
     if letor or query is not None:
-        _draft_lists(tables, format_, as_json, target, query, output, letor)
+        if target_kind is not None or decimal is not None:
+            raise click.UsageError(
+                "--target-kind and --decimal are not for lists of documents, whose grades and "
+                "features are plain numbers. Leave them out."
+            )
+        _draft_lists(tables, options, as_json, target, query, output, letor)
         return
-    found = find_tables(tables, format_, form)
+    found = options.tables(tables)
     seen = sniffed_form(found[0])
     found = [replace(table, form=seen) for table in found]
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
@@ -235,13 +248,16 @@ def _draft(
 def _say_form(form: Any) -> None:
     """Say how the file is written, where that is not the usual way."""
     if form.to_dict():
-        stated = ", ".join(f"{name} {value!r}" for name, value in form.to_dict().items())
+        stated = ", ".join(
+            f"the header in row {value}" if name == "header" else f"{name} {value!r}"
+            for name, value in form.to_dict().items()
+        )
         print_message(f"the file is read with {stated}, which the schema states.", word="note")
 
 
 def _draft_lists(
     tables: tuple[str, ...],
-    format_: str | None,
+    options: TableOptions,
     as_json: bool,
     target: str | None,
     query: str | None,
@@ -253,10 +269,11 @@ def _draft_lists(
     from hushfit._write import write_whole
     from hushfit.cli._draft import DraftNotes
     from hushfit.cli._draft_lists import draft_letor, draft_lists, lists_to_toml
-    from hushfit.data.tables import find_paths, find_tables
+    from hushfit.data.tables import find_paths
 
     notes = DraftNotes()
     if letor:
+        options.refuse("LETOR text has but one form")
         if (target, query) != (None, None):
             print_message(
                 "LETOR text has its grades and queries in fixed places: --target and --query are "
@@ -265,7 +282,7 @@ def _draft_lists(
             )
         schema = draft_letor(find_paths(tables))
     else:
-        found = find_tables(tables, format_)
+        found = options.tables(tables)
         with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
             schema, notes = draft_lists(found, str(target), str(query), watch)
     write_whole(Path(output), lists_to_toml(schema, _LISTS_HEAD + _left_out(notes)))
@@ -291,11 +308,12 @@ def _draft_lists(
 
 
 def _check_lists(
-    tables: list[str], path: str, schema: Any, format_: str | None, as_json: bool
+    tables: list[str], path: str, schema: Any, options: TableOptions, as_json: bool
 ) -> None:
     from hushfit.cli._draft_lists import compare_lists
+    from hushfit.cli._ranking import documents_in
 
-    found = compare_lists(tables, schema, format_)
+    found = compare_lists(documents_in(tables, schema, options), schema)
     if as_json:
         print_json({"schema": path, "private": False, "warning": _CHECK_WARNING, **found.to_dict()})
         return
@@ -307,25 +325,16 @@ def _check_lists(
 
 
 def _check(
-    given_files: tuple[str, ...],
-    person: str | None,
-    format_: str | None,
-    form: tuple[str | None, str | None],
-    as_json: bool,
-    draft: dict[str, Any],
+    given_files: tuple[str, ...], person: str | None, options: TableOptions, as_json: bool
 ) -> None:
     from dataclasses import replace
 
     from hushfit.cli._compare import compare
-    from hushfit.cli._files import stated_form
     from hushfit.data.lists import RankingSchema
-    from hushfit.data.tables import find_tables, read_schema
+    from hushfit.data.tables import read_schema
 
-    if any(draft.values()) or len(given_files) < 2:
-        raise click.UsageError(
-            "--check needs TABLE... and SCHEMA, and neither --target nor an output: it writes "
-            "nothing."
-        )
+    if len(given_files) < 2:
+        raise click.UsageError("--check needs TABLE... and SCHEMA, the last file given.")
     *tables, path = given_files
     lists = RankingSchema.read(path)
     if lists is not None:
@@ -333,14 +342,14 @@ def _check(
             tables,
             path,
             lists if person is None else replace(lists, person=person),
-            format_,
+            options,
             as_json,
         )
         return
     schema = read_schema(path).schema
     if person is not None:
         schema = replace(schema, person=person)
-    found = find_tables(tables, format_, stated_form(schema.file, *form))
+    found = options.tables(tables, schema)
     with reading_bar([table.path for table in found], at_terminal(as_json)) as watch:
         columns, persons = compare(found, schema, watch)
     if as_json:
@@ -413,7 +422,7 @@ def _print_draft(draft: Any, remarks: Any, output: str, as_json: bool) -> None:
         print_message(f"column {name!r} was left out: {reason}.", word="note")
     count = len(draft.schema.feature_names)
     print_message(
-        f"the columns are encoded as {count} features: `hushfit plan --columns {count}` says what "
+        f"the columns are encoded as {count} features: `hushfit plan --schema {output}` says what "
         "can be learnt.",
         word="note",
     )
@@ -428,4 +437,5 @@ def _brief(column: Any) -> str:
     more = len(column.categories) - len(shown)
     rest = [f"and {more} more"] if more else []
     missing = ["or missing"] if column.missing == "indicator" else []
-    return ", ".join([*shown, *rest, *missing])
+    positive = f"; positive: {column.positive}" if column.positive is not None else ""
+    return ", ".join([*shown, *rest, *missing]) + positive

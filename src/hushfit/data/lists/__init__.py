@@ -10,6 +10,7 @@ is_letor        Whether a file is LETOR text
 letor_documents The documents of LETOR text, one by one
 read_documents  Read documents with their grades and queries
 list_starts     Where each list starts, and where the last one ends
+one_for_each_list  The person of each list, which is that of all its documents
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +19,7 @@ from hushfit._on_demand import on_demand
 
 if TYPE_CHECKING:
     from hushfit.data.lists._documents import DIAMETER_SLACK, Documents
-    from hushfit.data.lists._grouping import list_starts
+    from hushfit.data.lists._grouping import list_starts, one_for_each_list
     from hushfit.data.lists._ranked_lists import ListBlock, RankedLists
     from hushfit.data.lists._reading import (
         DocumentTable,
@@ -28,21 +29,7 @@ if TYPE_CHECKING:
         read_documents,
     )
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit.data.lists._documents": ("DIAMETER_SLACK", "Documents"),
-            "hushfit.data.lists._grouping": ("list_starts",),
-            "hushfit.data.lists._ranked_lists": ("ListBlock", "RankedLists"),
-            "hushfit.data.lists._reading": (
-                "DocumentTable",
-                "RankingSchema",
-                "is_letor",
-                "letor_documents",
-                "read_documents",
-            ),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "DIAMETER_SLACK",
@@ -54,5 +41,6 @@ __all__ = [
     "is_letor",
     "letor_documents",
     "list_starts",
+    "one_for_each_list",
     "read_documents",
 ]

@@ -38,6 +38,33 @@ def list_starts(n_documents: int, qid: Any = None, group: Any = None) -> IntVect
     return _starts_of_ids(n_documents, np.asarray(qid))
 
 
+def one_for_each_list(persons: AnyArray, starts: IntVector) -> AnyArray:
+    """The person of each list, which is that of all its documents.
+
+    A list of two persons' documents is refused: counted as the first one's, it would have no bound
+    on what the second contributes.
+
+    Parameters
+    ----------
+    persons : array of shape (n_documents,)
+    starts : int array of shape (n_lists + 1,)
+
+    Returns
+    -------
+    array of shape (n_lists,)
+    """
+    found: AnyArray = persons[starts[:-1]]
+    first = np.repeat(found, np.diff(starts))
+    missing = (persons != persons) & (first != first)  # nan, which no value equals
+    if not np.all((persons == first) | missing):
+        raise InvalidArgument(
+            "The documents of one list name different persons. Give every person's documents "
+            "a query of their own. Nothing was spent. (This error reveals something about the "
+            "table to whoever sees it.)"
+        )
+    return found
+
+
 def _starts_of_sizes(n_documents: int, sizes: AnyArray) -> IntVector:
     if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or not np.all(sizes == np.rint(sizes)):
         raise InvalidArgument(

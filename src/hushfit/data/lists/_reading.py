@@ -12,12 +12,17 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit.data.lists._grouping import one_for_each_list
+from hushfit.data.schema import TextForm
 from hushfit.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from hushfit.data.tables import Table
 
 _OPENERS: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
 _KEYS = {
@@ -173,24 +178,11 @@ class DocumentTable:
     kept: dict[str, list[str]] = field(default_factory=dict)
 
     def list_persons(self) -> AnyArray | None:
-        """The person of each list, which is that of all its documents.
-
-        A list of two persons' documents is refused: counted as the first one's, it would have no
-        bound on what the second contributes.
-        """
+        """The person of each list; None without persons."""
         if self.persons is None:
             return None
-        starts = np.concatenate([[0], np.flatnonzero(self.qid[1:] != self.qid[:-1]) + 1])
-        persons: AnyArray = self.persons[starts]
-        own, first = self.persons, np.repeat(persons, np.diff([*starts, len(self.qid)]))
-        missing = (own != own) & (first != first)  # nan, which no value equals
-        if not np.all((own == first) | missing):
-            raise InvalidArgument(
-                "The documents of one list name different persons. Give every person's documents "
-                "a query of their own. Nothing was spent. (This error reveals something about the "
-                "table to whoever sees it.)"
-            )
-        return persons
+        changes = np.flatnonzero(self.qid[1:] != self.qid[:-1]) + 1
+        return one_for_each_list(self.persons, np.array([0, *changes, len(self.qid)]))
 
 
 def read_documents(
@@ -198,6 +190,7 @@ def read_documents(
     schema: RankingSchema,
     format: str | None = None,
     *,
+    form: TextForm | None = None,
     graded: bool = True,
     keep: Sequence[str] = (),
 ) -> DocumentTable:
@@ -211,6 +204,8 @@ def read_documents(
     schema : RankingSchema
     format : str, optional
         Format of tables, if their names do not show it.
+    form : TextForm, optional
+        Encoding, delimiter and header of text files and spreadsheets.
     graded : bool, default=True
         Whether grades and persons are needed. New documents of a table have none.
     keep : sequence of str, default=()
@@ -225,7 +220,9 @@ def read_documents(
             raise InvalidArgument("LETOR text has no named columns to keep. Use a table for that.")
         parts = [_letor(path, schema) for path in _paths(paths)]
     else:
-        parts = _tables(paths, schema, format, graded, tuple(keep))
+        from hushfit.data.tables import find_tables
+
+        parts = _of_tables(find_tables(paths, format, form), schema, graded, tuple(keep))
     return DocumentTable(
         np.concatenate([part.X for part in parts]),
         np.concatenate([part.y for part in parts]),
@@ -326,14 +323,13 @@ def _lines(path: str) -> Iterator[str]:
         raise InvalidArgument(f"{path} cannot be read ({reason}). Check the path.") from None
 
 
-def _tables(
-    paths: Sequence[str],
+def _of_tables(
+    tables: Sequence["Table"],
     schema: RankingSchema,
-    format: str | None,
     graded: bool,
     keep: tuple[str, ...],
 ) -> list[DocumentTable]:
-    from hushfit.data.tables import find_tables, table_batches
+    from hushfit.data.tables import table_batches
 
     needed = [schema.query, *schema.columns]
     persons = [schema.person] if graded and schema.person is not None else []
@@ -341,7 +337,7 @@ def _tables(
     wanted = [*needed, *(name for name in dict.fromkeys(keep) if name not in needed)]
     parts = [
         _documents_of(batch, schema, graded, keep)
-        for table in find_tables(paths, format)
+        for table in tables
         for batch in table_batches(table, wanted)
         if batch.num_rows
     ]

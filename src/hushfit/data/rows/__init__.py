@@ -48,11 +48,25 @@ sum_of_parts       Exact sums of a query over some parts of a table
 whole_shares       Shares as whole numbers, rounded down, and the number that stands for one
 """
 
+from hushfit.data.rows._array_blocks import DenseBlock, SparseBlock
+from hushfit.data.rows._bounds import FeatureBounds, SignedBounds
+from hushfit.data.rows._csr import canonical
 from hushfit.data.rows._margins import record_margins
 from hushfit.data.rows._packed import PackedBlock, PackedLayout
 from hushfit.data.rows._parts import Part, one_place_each, sum_of_parts
 from hushfit.data.rows._person_ids import PersonIndex, persons_of
 from hushfit.data.rows._persons import WHOLE, Persons, bits_of_one, places, whole_shares
+from hushfit.data.rows._protocols import (
+    ALL_ROWS,
+    FEWEST_BLOCK_ROWS,
+    MOST_BLOCK_ROWS,
+    PERSON_BLOCK_ROWS,
+    Block,
+    BoundedBlock,
+    DataSource,
+    InParts,
+    SumsOverRows,
+)
 from hushfit.data.rows._public_rows import PublicBlock, PublicRows
 from hushfit.data.rows._sampling import (
     Coins,
@@ -69,26 +83,7 @@ from hushfit.data.rows._scaling import (
     proved_scalings,
     scaling_of,
 )
-from hushfit.data.rows._source import (
-    ALL_ROWS,
-    FEWEST_BLOCK_ROWS,
-    MOST_BLOCK_ROWS,
-    PERSON_BLOCK_ROWS,
-    Block,
-    BoundedBlock,
-    DataSource,
-    DenseBlock,
-    DenseRows,
-    FeatureBounds,
-    InParts,
-    SignedBounds,
-    SparseBlock,
-    SparseRows,
-    SumsOverRows,
-    as_source,
-    bounded_blocks,
-    canonical,
-)
+from hushfit.data.rows._source import DenseRows, SparseRows, as_source, bounded_blocks
 
 __all__ = [
     "ALL_ROWS",

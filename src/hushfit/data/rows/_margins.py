@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import Matrix
+from hushfit.data.rows._bounds import FeatureBounds
+from hushfit.data.rows._csr import canonical
 from hushfit.data.rows._persons import places
-from hushfit.data.rows._source import FeatureBounds, canonical
 from hushfit.kernels import rows as row_kernels
 from hushfit.kernels.threads import parallel_map
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
-from hushfit.data.rows._source import ALL_ROWS, SparseBlock, root_weights
+from hushfit.data.rows._array_blocks import SparseBlock, root_weights
+from hushfit.data.rows._protocols import ALL_ROWS
 from hushfit.kernels import packed as kernels
 from hushfit.kernels.rows import stops_of
 
@@ -192,7 +193,6 @@ class PackedBlock:
     def unpacked(self) -> SparseBlock:
         """The same records in compressed sparse rows."""
         return SparseBlock(
-            *self.layout.unpack(self.numbers, self.codes),
             ALL_ROWS,
             self.place,
             self.y,
@@ -200,6 +200,7 @@ class PackedBlock:
             self.shares,
             self.unit,
             self.layout.n_features,
+            self.layout.unpack(self.numbers, self.codes),
         )
 
     def counted_gradient_sum(

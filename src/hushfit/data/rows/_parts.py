@@ -11,9 +11,9 @@ import numpy as np
 
 from hushfit._typing import IntVector, Vector
 from hushfit.data.rows._persons import Persons
+from hushfit.data.rows._protocols import Block, DataSource, SumsOverRows
 from hushfit.data.rows._public_rows import PublicRows
 from hushfit.data.rows._scaling import RecordScaling, scaling_of
-from hushfit.data.rows._source import Block, DataSource, SumsOverRows
 from hushfit.errors import InvalidArgument
 from hushfit.unit import PrivacyUnit
 

@@ -20,7 +20,7 @@ TRANSFORMS         Functions of numbers by their names
 Target             A column to predict
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
-TextForm           Encoding and delimiter of a text file
+TextForm           Encoding, delimiter and header of a text file or spreadsheet
 UTF_8              The usual encoding
 UNIT               The name of the unit of privacy among unconfirmed names
 SchemaFile         A schema and the names in it that are not confirmed yet

@@ -258,6 +258,10 @@ class CategoricalColumn:
         With "indicator", missing values have a feature of their own, ``name=<missing>``.
     missing_values : sequence of str or number, default=()
         Labels that stand for a missing value, such as "?". Empty cells always do.
+    positive : str, optional
+        Of a target with two classes, the one that thresholds, intervals, scores and reports speak
+        of. None is the last in sorted order. The order of classes and of their probabilities does
+        not depend on it.
 
     Examples
     --------
@@ -272,6 +276,7 @@ class CategoricalColumn:
     categories: tuple[str, ...]
     missing: str = "other"
     missing_values: tuple[str | float, ...] = ()
+    positive: str | None = None
     kind: ClassVar[str] = "categorical"
 
     def __post_init__(self) -> None:
@@ -308,6 +313,23 @@ class CategoricalColumn:
                 f"column {self.name!r} lists {both[0]!r} among its categories and among its "
                 "missing values. Keep one."
             )
+        if self.positive is not None:
+            object.__setattr__(self, "positive", self._listed_positive())
+
+    def _listed_positive(self) -> str:
+        """The positive class as it is written among the categories."""
+        if len(self.categories) != 2:
+            raise InvalidArgument(
+                f"column {self.name!r} has positive={self.positive!r}, which is for two classes, "
+                f"and it has {len(self.categories)}. Delete it."
+            )
+        place = self._places.get(label_of(self.positive))
+        if place is None:
+            raise InvalidArgument(
+                f"column {self.name!r} has positive={self.positive!r}, which is not among its "
+                f"categories {list(self.categories)}. Name one of them."
+            )
+        return self.categories[place]
 
     @cached_property
     def _places(self) -> dict[str | None, int]:
@@ -387,7 +409,16 @@ class CategoricalColumn:
     def stated(self) -> str:
         """What the schema states about it, in words."""
         missing = ", with a feature for missing values" if self.missing == "indicator" else ""
-        return ", ".join(self.categories) + missing
+        positive = "" if self.positive is None else f"; the positive class is {self.positive}"
+        return ", ".join(self.categories) + missing + positive
+
+    @property
+    def positive_place(self) -> int | None:
+        """Place of the positive class among two; None if there are more or fewer."""
+        if len(self.categories) != 2:
+            return None
+        named = max(self.categories) if self.positive is None else self.positive
+        return self.categories.index(named)
 
 
 @dataclass(frozen=True)
@@ -615,6 +646,7 @@ class Schema:
             )
         if isinstance(self.target, NumericColumn):
             _refuse_settings_of_features(self.target)
+        _refuse_settings_of_targets(self.columns)
         self._check_person(names)
         self.privacy_unit  # noqa: B018  # refuses weights that do not exist
 
@@ -850,6 +882,16 @@ def _refuse_settings_of_features(target: NumericColumn) -> None:
             f"the target {target.name!r} has {' and '.join(given)}, which are for features: a row "
             "without a target is not used, and targets are not transformed. Delete them."
         )
+
+
+def _refuse_settings_of_targets(columns: Sequence[Column]) -> None:
+    """A feature has no positive class."""
+    for column in columns:
+        if isinstance(column, CategoricalColumn) and column.positive is not None:
+            raise InvalidArgument(
+                f"column {column.name!r} has positive={column.positive!r}, which is for the "
+                "target. Delete it."
+            )
 
 
 def _table(value: Any, where: str) -> Mapping[str, Any]:

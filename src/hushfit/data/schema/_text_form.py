@@ -1,20 +1,21 @@
-"""How a text file of rows is written. Public, and part of the schema: no row decides how others
-are read.
+"""How a text file or a spreadsheet of rows is written. Public, and part of the schema: no row
+decides how others are read.
 """
 
 import codecs
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from hushfit.errors import InvalidArgument
 
 UTF_8 = "utf-8"
+_KEYS: Final = ("encoding", "delimiter", "header")
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 
 
 @dataclass(frozen=True)
 class TextForm:
-    """Encoding and delimiter of a text file.
+    """Encoding and delimiter of a text file, and where the names of its columns are.
 
     Parameters
     ----------
@@ -23,6 +24,9 @@ class TextForm:
         the beginning of a file overrides it.
     delimiter : str, optional
         One character, or "tab". By the header when not given: names of columns are public.
+    header : int, optional
+        Row of the names of the columns, counted from 1, also of a spreadsheet. Rows above it, such
+        as a title, are left out. The first that is there when not given.
 
     Examples
     --------
@@ -32,11 +36,19 @@ class TextForm:
 
     encoding: str = UTF_8
     delimiter: str | None = None
+    header: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "encoding", _encoding(self.encoding))
         if self.delimiter is not None:
             object.__setattr__(self, "delimiter", _delimiter(self.delimiter))
+        if self.header is not None:
+            _refuse_no_row(self.header)
+
+    @property
+    def rows_above(self) -> int:
+        """How many rows are above the names of the columns."""
+        return 0 if self.header is None else self.header - 1
 
     @classmethod
     def from_dict(cls, settings: Any) -> "TextForm":
@@ -50,21 +62,23 @@ class TextForm:
         -------
         TextForm
         """
-        if not isinstance(settings, dict) or not set(settings) <= {"encoding", "delimiter"}:
+        if not isinstance(settings, dict) or not set(settings) <= set(_KEYS):
             raise InvalidArgument(
-                "[file] of the schema should have `encoding` and `delimiter`, and nothing else."
+                "[file] of the schema should have `encoding`, `delimiter` and `header`, and "
+                "nothing else."
             )
         return cls(**settings)
 
-    def to_dict(self) -> dict[str, str]:
+    def to_dict(self) -> dict[str, Any]:
         """What is not the default.
 
         Returns
         -------
         dict
         """
-        encoding = {} if self.encoding == UTF_8 else {"encoding": self.encoding}
-        return encoding if self.delimiter is None else {**encoding, "delimiter": self.delimiter}
+        usual = TextForm()
+        stated = {key: getattr(self, key) for key in _KEYS}
+        return {key: value for key, value in stated.items() if value != getattr(usual, key)}
 
 
 def _encoding(name: Any) -> str:
@@ -84,3 +98,11 @@ def _delimiter(given: Any) -> str:
             f"delimiter={given!r} is not one character. Use , or ; or | or tab, for instance."
         )
     return delimiter
+
+
+def _refuse_no_row(header: Any) -> None:
+    if isinstance(header, bool) or not isinstance(header, int) or header < 1:
+        raise InvalidArgument(
+            f"header={header!r} is no row. Give the one with the names of the columns, counted "
+            "from 1."
+        )

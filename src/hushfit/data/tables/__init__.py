@@ -53,36 +53,7 @@ if TYPE_CHECKING:
         table_batches,
     )
 else:
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit.data.schema": (
-                "SchemaFile",
-                "parse_schema",
-                "read_schema",
-                "schema_hash",
-                "schema_to_toml",
-            ),
-            "hushfit.data.tables._encoded_rows": (
-                "CodedRows",
-                "RowCodec",
-                "codes_of",
-                "days_of",
-                "numbers_of",
-                "target_values",
-            ),
-            "hushfit.data.tables._files": (
-                "FORMATS",
-                "STDIN",
-                "Table",
-                "Watch",
-                "find_paths",
-                "find_tables",
-                "sniffed_form",
-                "table_batches",
-            ),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "FORMATS",

@@ -297,20 +297,18 @@ class CodedRows:
         try:
             rows._take(tables, watch, kept)
             _refuse_little_memory()
-        except (MemoryError, SystemError):  # libraries may raise either where none is left
+        except BaseException as error:
             rows.close()
-            raise OutOfMemory(
-                "There is not enough memory for a fit of these rows. Nothing was spent. "
-                f"{MORE_MEMORY}."
-            ) from None
-        except OSError as error:
-            rows.close()
-            raise InvalidArgument(
-                f"the encoded rows cannot be stored in {scratch_folder()} ({error.strerror}). "
-                "Nothing was spent. Free some space, or set TMPDIR to a folder with more."
-            ) from None
-        except BaseException:
-            rows.close()
+            if _is_lack_of_memory(error):
+                raise OutOfMemory(
+                    "There is not enough memory for a fit of these rows. Nothing was spent. "
+                    f"{MORE_MEMORY}."
+                ) from None
+            if isinstance(error, OSError):
+                raise InvalidArgument(
+                    f"the encoded rows cannot be stored in {scratch_folder()} ({error.strerror}). "
+                    "Nothing was spent. Free some space, or set TMPDIR to a folder with more."
+                ) from None
             raise
         return rows
 
@@ -536,9 +534,8 @@ class CodedRows:
         if self._is_packed:
             layout = self.codec.layout
             return PackedBlock(layout, numbers, codes, place, y, scale, shares, self.unit)
-        parts = self.unpack(numbers, codes)
-        width = self.n_features
-        return SparseBlock(*parts, ALL_ROWS, place, y, scale, shares, self.unit, width)
+        beside = ALL_ROWS, place, y, scale, shares, self.unit, self.n_features
+        return SparseBlock(*beside, self.unpack(numbers, codes))
 
     def _packed(self, start: int, stop: int) -> tuple[AnyArray, AnyArray]:
         part = self._pages.part(start, stop)
@@ -657,6 +654,14 @@ class CodedRows:
 
     def __exit__(self, *raised: object) -> None:
         self.close()
+
+
+def _is_lack_of_memory(error: BaseException) -> bool:
+    """Also where a library returns although memory ran out, which the interpreter reports as an
+    error of the system caused by it.
+    """
+    cause = error.__cause__ if isinstance(error, SystemError) else error
+    return isinstance(cause, MemoryError)
 
 
 def _refuse_little_memory() -> None:

@@ -16,8 +16,9 @@ from hushfit.errors import InvalidArgument
 UNREADABLE: tuple[type[Exception], ...] = (CalamineError,)
 
 
-def sheet_rows(path: str, sheet: str | None) -> list[list[Any]]:
-    """The cells of one sheet, without empty rows around them.
+def sheet_rows(path: str, sheet: str | None, header: int | None = None) -> list[list[Any]]:
+    """The cells of one sheet, without empty rows around them, or from one of its rows on, as the
+    sheet numbers them.
 
     Raises
     ------
@@ -36,7 +37,12 @@ def sheet_rows(path: str, sheet: str | None) -> list[list[Any]]:
             raise InvalidArgument(
                 f"{path} has no sheet {sheet!r}. It has {', '.join(map(repr, names))}."
             )
-        return list(book.get_sheet_by_name(sheet or names[0]).to_python())
+        found = book.get_sheet_by_name(sheet or names[0])
+        rows = list(found.to_python())
+        if header is None or found.start is None:
+            return rows
+        empty: list[list[Any]] = [[] for _ in range(found.start[0])]
+        return [*empty, *rows][header - 1 :]
 
 
 def text_batches(

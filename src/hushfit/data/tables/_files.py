@@ -31,6 +31,7 @@ import pyarrow.parquet
 from hushfit.data.schema import UTF_8, TextForm
 from hushfit.data.tables._databases import DatabaseTable, is_address
 from hushfit.data.tables._text_blocks import BlockParser, Ragged, TooLong, row_blocks
+from hushfit.data.tables._title_rows import LOOKED_AT, header_among
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.threads import parallel_map
 
@@ -155,21 +156,54 @@ def sniffed_form(table: Table) -> TextForm:
     Returns
     -------
     TextForm
-        UTF-8 if all of it is valid, else cp1252, which Western European programs write.
+        UTF-8 if all of it is valid, else cp1252, which Western European programs write. With the
+        row of the header if a title is above it, also of a spreadsheet.
     """
+    if table.format == "excel" and table.form.header is None:
+        first = [[cell.strip() for cell in row] for row in _sheet_texts(table, LOOKED_AT)]
+        return replace(table.form, header=header_among(first))
     if table.format not in _TEXT_FORMATS or table.path == STDIN:
         return table.form
     with _stream(table, lambda done: None) as stream:
         marked = _marked(stream)
         encoding = marked or (table.form.encoding if _is_utf_8(stream) else "cp1252")
-    with _on_disk(replace(table, form=TextForm(encoding)), lambda done: None) as (path, packing):
-        line = _first_line(path, packing)
+    stated = replace(table.form, encoding=encoding)
+    with _on_disk(replace(table, form=stated), lambda done: None) as (path, packing):
+        if stated.header is None:
+            stated = replace(stated, header=_header_below_title(path, packing, table))
+        _, line = _header(path, packing, stated)
     delimiter = table.form.delimiter or _delimiter_of(line, table, None)
     default = _DELIMITERS[table.format]
     return TextForm(
         UTF_8 if marked else encoding,
         table.form.delimiter or (None if delimiter == default else delimiter),
+        stated.header,
     )
+
+
+def _header_below_title(path: str, packing: str | None, table: Table) -> int | None:
+    """The line of the header if a title is above it: by the delimiter that finds most names."""
+    lines = _first_lines(path, packing, LOOKED_AT)
+    known = table.form.delimiter
+    found: dict[int, int] = {}  # lines, and how many names they have
+    for delimiter in _OTHER_DELIMITERS if known is None else (known,):
+        try:
+            rows = [next(csv.reader([line], delimiter=delimiter), []) for line in lines]
+        except csv.Error:
+            continue
+        place = header_among([[cell.strip() for cell in row] for row in rows])
+        width = len(rows[(place or 1) - 1]) if rows else 0
+        found[place or 1] = max(found.get(place or 1, 0), width)
+    best = max(found, key=lambda place: (found[place], -place), default=1)
+    return None if best == 1 else best
+
+
+def _first_lines(path: str, packing: str | None, count: int) -> list[str]:
+    """The first lines of a text file, whatever they hold."""
+    with open(path, "rb") as raw:
+        stream = raw if packing is None else _PACKED[packing](raw)
+        lines = [stream.readline(_LONGEST_HEADER) for _ in range(count)]
+    return [line.decode("utf-8-sig", "replace").rstrip("\r\n") for line in lines if line]
 
 
 def find_paths(patterns: Sequence[str]) -> list[str]:
@@ -364,7 +398,7 @@ def _delimited(
     table: Table, columns: "_Columns", watch: Watch, each: Callable[[Any], Batch]
 ) -> Iterator[Batch]:
     with _on_disk(table, watch) as (path, packing):
-        line = _first_line(path, packing)
+        above, line = _header(path, packing, table.form)
         delimiter = table.form.delimiter or _delimiter_of(line, table, columns.required)
         names = _names(line, delimiter, table)
         wanted = columns.among(names, table)
@@ -377,7 +411,7 @@ def _delimited(
 
         with pa.OSFile(os.fspath(path)) as file:
             rows = file if packing is None else pa.CompressedInputStream(file, _NATIVE[packing])
-            rows.read(len(line))
+            rows.read(above + len(line))
             counted = watch if path == table.path else None
             blocks = _watched(row_blocks(rows, delimiter), file, counted)
             yield from _whole_rows(parallel_map(read, blocks), table)
@@ -490,17 +524,25 @@ def write_all(file: Any, pieces: Iterable[bytes]) -> None:
             rest = rest[file.write(rest) :]
 
 
-def _first_line(path: str, packing: str | None) -> bytes:
-    """The header, which may hold line breaks inside quotation marks."""
+def _header_in_words(table: Table) -> str:
+    """Where the names of the columns were looked for."""
+    return "the first row" if table.form.header is None else f"row {table.form.header}"
+
+
+def _header(path: str, packing: str | None, form: TextForm) -> tuple[int, bytes]:
+    """The bytes above the header, and the header, which may hold line breaks inside quotation
+    marks.
+    """
     with open(path, "rb") as raw:
         stream = raw if packing is None else _PACKED[packing](raw)
+        above = sum(len(stream.readline(_LONGEST_HEADER)) for _ in range(form.rows_above))
         lines, length, marks = [], 0, 0
         while length < _LONGEST_HEADER and (line := stream.readline(_LONGEST_HEADER)):
             lines.append(line)
             length, marks = length + len(line), marks + line.count(b'"')
             if marks % 2 == 0:
                 break
-    return b"".join(lines)
+    return above, b"".join(lines)
 
 
 def _names(line: bytes, delimiter: str, table: Table) -> list[str]:
@@ -510,7 +552,9 @@ def _names(line: bytes, delimiter: str, table: Table) -> list[str]:
     names = [cell.strip() for cell in cells]
     if not any(names):
         raise InvalidArgument(
-            f"{table.title} has no header. Put the names of the columns into the first line."
+            f"{table.title} has no header in {_header_in_words(table)}. Put the names of the "
+            "columns there, or say which row has them: --header, or header under [file] of the "
+            "schema."
         )
     return names
 
@@ -610,6 +654,23 @@ def _parquet_batches(file: Any, columns: list[str], rows: range | None) -> Itera
 
 
 def _excel(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
+    sheets, rows = _sheet(table)
+    header, *rows = rows or [[]]
+    names = [sheets.cell_text(cell).strip() for cell in header]
+    if not names or not all(names):
+        raise InvalidArgument(
+            f"{table.title} has columns without a name in {_header_in_words(table)}. Say which row "
+            "has the names (--header, or header under [file] of the schema), and leave nothing "
+            "beside the table."
+        )
+    wanted = columns.among(names, table)
+    places = [names.index(name) for name in wanted]
+    watch(Path(_file_of(table.path)).stat().st_size)
+    yield from sheets.text_batches(rows, places, wanted, _BATCH_ROWS)
+
+
+def _sheet(table: Table) -> tuple[Any, list[list[Any]]]:
+    """The reader of spreadsheets, and the cells of a sheet from its header on."""
     try:
         from hushfit.data.tables import _excel as sheets
     except ModuleNotFoundError:
@@ -622,22 +683,18 @@ def _excel(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
     path = _file_of(table.path)
     sheet = None if path == table.path else table.path.removeprefix(f"{path}?sheet=")
     try:
-        header, *rows = sheets.sheet_rows(path, sheet) or [[]]
+        return sheets, sheets.sheet_rows(path, sheet, table.form.header)
     except sheets.UNREADABLE as error:
         raise InvalidArgument(
             f"{table.title} cannot be read as excel: {_kind_of(error)}. Repair the file, or save "
             "the sheet as CSV."
         ) from None
-    names = [sheets.cell_text(cell).strip() for cell in header]
-    if not all(names):
-        raise InvalidArgument(
-            f"{table.title} has columns without a name. Put the names of the columns into the "
-            "first row, and nothing above or beside the table."
-        )
-    wanted = columns.among(names, table)
-    places = [names.index(name) for name in wanted]
-    watch(Path(path).stat().st_size)
-    yield from sheets.text_batches(rows, places, wanted, _BATCH_ROWS)
+
+
+def _sheet_texts(table: Table, count: int) -> list[list[str]]:
+    """The first rows of a sheet as texts, from its first row on."""
+    sheets, rows = _sheet(replace(table, form=replace(table.form, header=1)))
+    return [[sheets.cell_text(cell) for cell in row] for row in rows[:count]]
 
 
 def _database(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:

@@ -151,4 +151,4 @@ def _identity(table: Table) -> list[Any]:
     # Programs that copy files set the time of the last write, but not that of the last change.
     version = found.st_size, found.st_mtime_ns, found.st_ctime_ns
     rows = None if table.rows is None else [table.rows.start, table.rows.stop, table.rows.step]
-    return [*where, *version, rows, table.format, form.encoding, form.delimiter]
+    return [*where, *version, rows, table.format, form.encoding, form.delimiter, form.header]

@@ -10,15 +10,9 @@ Notation of the paper: f_i is ``own`` there, lambda_i is ``dual``. Proof: docs/p
 from dataclasses import dataclass
 
 from hushfit.federated._protocol import Conversation, Seat
-from hushfit.federated.algorithms._pp_admm import NAME, alternate
-from hushfit.federated.algorithms._subproblem import (
-    NOISES,
-    NoiseSettings,
-    Subproblem,
-    default_eta,
-    noise_factor,
-)
-from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
+from hushfit.federated.algorithms._pp_admm import alternate
+from hushfit.federated.algorithms._subproblem import NoiseSettings
+from hushfit.release import Door, Plan
 
 
 @dataclass(frozen=True)
@@ -55,17 +49,7 @@ class DVP(NoiseSettings):
     """
 
     def plan(self, seat: Seat) -> Plan:
-        query = self._subproblem(seat).start
-        noise = NOISES[self.noise].of(query, self.output_share)
-        return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
+        return self.noisy_minimisers(self.noisy_subproblem(seat, self.steps), self.steps)
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        return alternate(self._subproblem(seat), self, door)
-
-    def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = (
-            default_eta(seat, self.steps, noise_factor(self.noise, seat))
-            if self.eta is None
-            else self.eta
-        )
-        return Subproblem(seat, eta, self.ridge, self.tolerance)
+        return alternate(self.noisy_subproblem(seat, self.steps), self, door)

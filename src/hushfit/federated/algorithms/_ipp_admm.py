@@ -16,10 +16,9 @@ from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated.algorithms._subproblem import (
+    NAME,
     AdmmSettings,
     MessageHistory,
-    Subproblem,
-    default_eta,
     dual_step,
     refuse,
 )
@@ -35,7 +34,7 @@ from hushfit.release import (
     RestartedGate,
 )
 
-GATE, NAME = "gate", "primal step"
+GATE = "gate"
 GATES = ("gaussian", "laplace")
 
 
@@ -92,8 +91,7 @@ class IPPADMM(AdmmSettings):
         return math.ceil(self.steps / 3) if self.broadcasts is None else self.broadcasts
 
     def plan(self, seat: Seat) -> Plan:
-        query = self._subproblem(seat).start
-        noise = GaussianInside.of(query, self.output_share)
+        noise = GaussianInside.of(self.subproblem(seat, self.most).start, self.output_share)
         gate = (
             Planned(GATE, GradientNorm, self.steps, self.gate_share, FullBatch())
             if self.gate == "gaussian"
@@ -104,7 +102,7 @@ class IPPADMM(AdmmSettings):
         )
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        subproblem, history = self._subproblem(seat), MessageHistory(seat, self.bound)
+        subproblem, history = self.subproblem(seat, self.most), MessageHistory(seat, self.bound)
         own = dual = np.zeros(seat.problem.shape)
         broadcasts = silent = 0  # silent: rounds since the last broadcast
 
@@ -135,7 +133,3 @@ class IPPADMM(AdmmSettings):
             return self.threshold
         scale = door.noise_multiplier(NAME) * query.gradient_shift(door.relation)
         return scale * math.sqrt(query.size)
-
-    def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = default_eta(seat, self.most) if self.eta is None else self.eta
-        return Subproblem(seat, eta, self.ridge, self.tolerance)

@@ -7,24 +7,19 @@ Notation of the paper: f_i is ``own``, lambda_i is ``dual``, theta is the fixed 
 eta_i(t) grows. Proof: docs/proofs/federated.md.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated.algorithms._subproblem import (
-    NOISES,
+    NAME,
     MessageHistory,
     NoiseSettings,
-    Subproblem,
-    default_eta,
     dual_step,
-    noise_factor,
     refuse,
 )
-from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
-
-NAME = "primal step"
+from hushfit.release import Door, Plan
 
 
 @dataclass(frozen=True)
@@ -63,28 +58,18 @@ class MADMM(NoiseSettings):
         refuse(self, growth=not 1 <= self.growth < 2)
 
     def plan(self, seat: Seat) -> Plan:
-        query = self._subproblem(
-            seat, 0
-        ).start  # at first the coupling is smallest, and a record's share of the curvature largest
-        noise = NOISES[self.noise].of(query, self.output_share)
-        return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
+        # At first the coupling is smallest, and a record's share of the curvature largest.
+        return self.noisy_minimisers(self.noisy_subproblem(seat, self.steps), self.steps)
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        history, theta = MessageHistory(seat, self.bound), self._subproblem(seat, 0).eta
+        first, history = self.noisy_subproblem(seat, self.steps), MessageHistory(seat, self.bound)
         own = dual = np.zeros(seat.problem.shape)
 
         for t in range(self.steps):
-            query = self._subproblem(seat, t).query(own, history.last, dual)
+            subproblem = replace(first, eta=first.eta * self.growth**t)
+            query = subproblem.query(own, history.last, dual)
             own = door.release(NAME, query).reshape(dual.shape)
             history.record((yield own.ravel()), own)
-            dual = dual_step(theta, own, history.last, dual)
+            dual = dual_step(first.eta, own, history.last, dual)  # theta is eta of the first round
 
         return history.average(self.average_last)
-
-    def _subproblem(self, seat: Seat, t: int) -> Subproblem:
-        eta = (
-            default_eta(seat, self.steps, noise_factor(self.noise, seat))
-            if self.eta is None
-            else self.eta
-        )
-        return Subproblem(seat, eta * self.growth**t, self.ridge, self.tolerance)

@@ -11,15 +11,13 @@ import numpy as np
 
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated.algorithms._subproblem import (
+    NAME,
     AdmmSettings,
     MessageHistory,
     Subproblem,
-    default_eta,
     dual_step,
 )
 from hushfit.release import Door, GaussianInside, PerturbedMinimiser, Plan, Planned
-
-NAME = "primal step"
 
 
 @dataclass(frozen=True)
@@ -55,16 +53,12 @@ class PPADMM(AdmmSettings):
     """
 
     def plan(self, seat: Seat) -> Plan:
-        query = self._subproblem(seat).start
-        noise = GaussianInside.of(query, self.output_share)
+        start = self.subproblem(seat, self.steps).start
+        noise = GaussianInside.of(start, self.output_share)
         return Plan((Planned(NAME, PerturbedMinimiser, self.steps, sampling=noise),))
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        return alternate(self._subproblem(seat), self, door)
-
-    def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = default_eta(seat, self.steps) if self.eta is None else self.eta
-        return Subproblem(seat, eta, self.ridge, self.tolerance)
+        return alternate(self.subproblem(seat, self.steps), self, door)
 
 
 def alternate(subproblem: Subproblem, settings: AdmmSettings, door: Door) -> Conversation:

@@ -13,18 +13,14 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.federated._protocol import Conversation, Seat
 from hushfit.federated.algorithms._subproblem import (
-    NOISES,
+    NAME,
     MessageHistory,
     NoiseSettings,
     Subproblem,
-    default_eta,
     dual_step,
-    noise_factor,
     refuse,
 )
-from hushfit.release import Door, PerturbedMinimiser, Plan, Planned
-
-NAME = "primal step"
+from hushfit.release import Door, Plan
 
 
 @dataclass(frozen=True)
@@ -70,21 +66,19 @@ class RADMM(NoiseSettings):
         return (self.steps + 1) // 2
 
     def plan(self, seat: Seat) -> Plan:
-        query = self._subproblem(seat).start
-        noise = NOISES[self.noise].of(query, self.output_share)
-        return Plan((Planned(NAME, PerturbedMinimiser, self.releases, sampling=noise),))
+        return self.noisy_minimisers(self.noisy_subproblem(seat, self.releases), self.releases)
 
     def converse(self, seat: Seat, door: Door) -> Conversation:
-        subproblem, history = self._subproblem(seat), MessageHistory(seat, self.bound)
+        subproblem = self.noisy_subproblem(seat, self.releases)
+        history = MessageHistory(seat, self.bound)
         own = dual = gradient = np.zeros(seat.problem.shape)
         gamma = seat.weight * seat.problem.loss.smoothness if self.gamma is None else self.gamma
 
         for t in range(self.steps):
             if t % 2 == 0:
                 linear = subproblem.linear(own, history.last, dual)
-                own = door.release(NAME, subproblem.query(own, history.last, dual)).reshape(
-                    dual.shape
-                )
+                query = subproblem.query(own, history.last, dual)
+                own = door.release(NAME, query).reshape(dual.shape)
                 gradient = recycled(subproblem, linear, own)
             else:
                 apart = sum(
@@ -96,14 +90,6 @@ class RADMM(NoiseSettings):
             dual = dual_step(subproblem.eta, own, history.last, dual)
 
         return history.average(self.average_last)
-
-    def _subproblem(self, seat: Seat) -> Subproblem:
-        eta = (
-            default_eta(seat, self.releases, noise_factor(self.noise, seat))
-            if self.eta is None
-            else self.eta
-        )
-        return Subproblem(seat, eta, self.ridge, self.tolerance)
 
 
 def recycled(subproblem: Subproblem, linear: Vector, released: Vector) -> Vector:

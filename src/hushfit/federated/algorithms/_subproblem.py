@@ -16,9 +16,11 @@ from hushfit.errors import InvalidArgument
 from hushfit.federated._protocol import Inbox, Seat, received
 from hushfit.federated.algorithms._scaled_penalty import scaled
 from hushfit.privacy import gaussian_mu
-from hushfit.release import GaussianInside, LaplaceInside, PerturbedMinimiser
+from hushfit.release import GaussianInside, LaplaceInside, PerturbedMinimiser, Plan, Planned
 from hushfit.solvers import tolerance_for
 
+NAME = "primal step"
+"""The release of a round."""
 # Typical norm of the weights for unit records. Much longer ones are mostly noise at usual budgets.
 _TYPICAL_NORM = 20.0
 # Share of the budget that the curvature of one record may cost, and the constant in that cost
@@ -59,6 +61,11 @@ class AdmmSettings:
     def rounds(self, seat: Seat) -> int:
         return self.steps
 
+    def subproblem(self, seat: Seat, releases: int, factor: float = 1.0) -> "Subproblem":
+        """The owner's subproblem, with the default coupling weight unless it was set."""
+        eta = default_eta(seat, releases, factor) if self.eta is None else self.eta
+        return Subproblem(seat, eta, self.ridge, self.tolerance)
+
 
 @dataclass(frozen=True)
 class NoiseSettings(AdmmSettings):
@@ -72,6 +79,17 @@ class NoiseSettings(AdmmSettings):
             raise InvalidArgument(
                 f"noise={self.noise!r} is not known. Use 'laplace' or 'gaussian'."
             )
+
+    def noisy_subproblem(self, seat: Seat, releases: int) -> "Subproblem":
+        """The same where the noise has the chosen distribution."""
+        # The norm of the noise relative to Gaussian noise of the same cost.
+        factor = math.sqrt(2 * math.prod(seat.problem.shape)) if self.noise == "laplace" else 1.0
+        return self.subproblem(seat, releases, factor)
+
+    def noisy_minimisers(self, subproblem: "Subproblem", releases: int) -> Plan:
+        """Plan for so many noisy minimisers."""
+        noise = NOISES[self.noise].of(subproblem.start, self.output_share)
+        return Plan((Planned(NAME, PerturbedMinimiser, releases, sampling=noise),))
 
 
 @dataclass(frozen=True)
@@ -146,11 +164,6 @@ def default_eta(seat: Seat, releases: int, factor: float = 1.0) -> float:
     by_proof = loss.smoothness * len(budgets) / (seat.n_total * kappa)
     edges = max(len(seat.network.edges) / len(seat.network.names), 0.5)
     return max(by_noise, by_proof, _LEAST_CURVATURE * loss.smoothness) / (4 * edges)
-
-
-def noise_factor(noise: str, seat: Seat) -> float:
-    """Norm of noise of a distribution relative to Gaussian noise of the same cost."""
-    return math.sqrt(2 * math.prod(seat.problem.shape)) if noise == "laplace" else 1.0
 
 
 class MessageHistory:

@@ -61,25 +61,7 @@ if TYPE_CHECKING:
     )
 else:
     # Those who encrypt need `cryptography`. Descriptions of runs are read without it, by the audit.
-    __getattr__ = on_demand(
-        __name__,
-        {
-            "hushfit.federated.deployment._envelope": ("Identity", "fingerprint_of"),
-            "hushfit.federated.deployment._job_guard": (
-                "CLIENT_FILE",
-                "SERVER_FILE",
-                "client_settings",
-            ),
-            "hushfit.federated.deployment._owner_processes": ("OWNER_FILE", "SENDER"),
-            "hushfit.federated.deployment._owner_side": (
-                "HELLO",
-                "WORD",
-                "Events",
-                "Participant",
-                "outcome_path",
-            ),
-        },
-    )
+    __getattr__ = on_demand(__name__)
 
 __all__ = [
     "CLIENT_FILE",

@@ -362,6 +362,11 @@ def with_sorted_target(schema: Any) -> Any:
             "rows, and owners have different numbers. Runs of several owners fit linear models: "
             "delete that line."
         )
+    if schema.scaling != "unit":
+        raise InvalidArgument(
+            f"the schema has scaling = {schema.scaling!r}. Runs of several owners divide each row "
+            "by its own length: delete that line."
+        )
     if schema.penalty is not None:
         raise InvalidArgument(
             "the schema has a [penalty]. Runs of several owners take theirs from the run's own "

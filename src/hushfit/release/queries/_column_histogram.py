@@ -118,6 +118,7 @@ def _stored(block: Block) -> Any:
             f"{type(block).__name__} holds encoded rows, whose ranges are public already. Give "
             "rows in memory."
         )
-    stored = slice(block.indptr[0], block.indptr[-1])
-    parts = block.data[stored], block.indices[stored], block.indptr - block.indptr[0]
+    data, indices, indptr = block.matrix
+    stored = slice(indptr[0], indptr[-1])
+    parts = data[stored], indices[stored], indptr - indptr[0]
     return csr_array(parts, shape=(len(block.scale), block.n_features))

@@ -16,13 +16,15 @@ from hushfit.release import COUNT_WEIGHT, Door, ResidualGradient, Whitening
 from hushfit.solvers._whitening import relation_factor
 from hushfit.solvers.regression._metrics import Coordinates
 
-# Priors of the weights: variances tau (lambda^a, and that of the level), with tau up to one, at
-# which all of the variance of the targets is explained.
+# Priors of the weights: variances tau lambda^a, with tau up to one, at which all of the variance of
+# the targets is explained.
 _POWERS = (0.0, 0.5, 1.0)
 _SCALES = np.geomspace(1e-3, 1.0, 14)
-# Beforehand the *deviation* of what the weights explain is uniform. Scales are even in their
-# logarithm, so each weighs in by its square root. Logarithms of these weights, for every prior.
-_BEFOREHAND = 0.5 * np.repeat(np.log(_SCALES), len(_POWERS))
+# Beforehand the share of the variance that the weights explain is uniform. Scales are even in their
+# logarithm, so each weighs in by itself. Logarithms of these weights, for every prior.
+_BEFOREHAND = np.repeat(np.log(_SCALES), len(_POWERS))
+# Of the level the *deviation* is uniform, up to the largest one: a third of its variance.
+_LEVEL_VARIANCE = 1 / 3
 _LEAST_SIGNAL = 1e-4
 # Share of clipped records: this many times the noise over the length of a record, within limits.
 _CLIPPED_PER_NOISE, _FEWEST_CLIPPED, _MOST_CLIPPED = 2.0, 0.005, 0.4
@@ -180,8 +182,8 @@ class Rounds:
         h, values = self.coordinates.information, self.coordinates.eigenvalues
         shapes = np.array([values**power for power in _POWERS])
         shapes *= max(self.signal, _LEAST_SIGNAL) / (shapes @ h)[:, None]
-        shapes += self.level * self.coordinates.constant(1.0) ** 2
-        return np.asarray((_SCALES[:, None, None] * shapes).reshape(-1, len(h)))
+        priors = (_SCALES[:, None, None] * shapes).reshape(-1, len(h))
+        return priors + _LEVEL_VARIANCE * self.level * self.coordinates.constant(1.0) ** 2
 
 
 class _Average:
