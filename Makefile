@@ -102,9 +102,11 @@ lowest: install
 	cd out && lowest/bin/python -m pytest -c ../pyproject.toml --rootdir .. -m "not slow" $(CORE)
 
 # Every supported Python that is on this machine, those of pyenv too; those that are not are named.
+# One alone: make matrix VERSIONS=3.13
+VERSIONS ?= 3.11 3.12 3.13 3.14
 matrix: export PATH := $(subst $() ,:,$(wildcard $(HOME)/.pyenv/versions/*/bin)):$(PATH)
 matrix: install
-	for version in 3.11 3.12 3.13 3.14; do \
+	for version in $(VERSIONS); do \
 	  if $(BIN)/uv python find --quiet --no-python-downloads $$version >/dev/null 2>&1; then \
 	    $(BIN)/uv venv --quiet --clear --python $$version out/python-$$version && \
 	    $(BIN)/uv pip install --quiet --python out/python-$$version --editable '.[frames,excel,formula,reference]' $(TESTERS) && \

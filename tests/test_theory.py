@@ -21,6 +21,7 @@ from hushfit.theory import (
     rsgd_ar,
     smoothing_gain,
     ss_admm,
+    strongly_convex,
 )
 
 ADULT = Setting(n_units=40_000, n_features=100, epsilon=1.0, delta=1e-6)
@@ -118,6 +119,16 @@ def test_smoothing_lowers_tau_and_not_the_bound():
     assert dp_sadmm(ADULT, smoothing=3.0).limit > dp_sadmm(ADULT).limit
 
 
+def test_a_ridge_adds_the_bound_that_falls_with_the_square_of_the_rows():
+    curved = replace(ADULT, ridge=1e-3)
+    printed = 101 * math.log(40_000) * math.log(1e6) / (1e-3 * 1.0**2 * 40_000**2)
+    assert strongly_convex(curved).value == pytest.approx(printed)
+    assert strongly_convex(replace(curved, ridge=2e-3)).value == pytest.approx(printed / 2)
+    assert strongly_convex(curved, smoothing=3.0).value < printed
+    without, with_ridge = all_bounds(ADULT), all_bounds(curved)
+    assert with_ridge == [*without, strongly_convex(curved)]
+
+
 def test_the_noise_of_rsgd_has_no_dimension():
     wide = rsgd_ar(replace(ADULT, n_features=10_000))
     assert wide.value == pytest.approx(rsgd_ar(ADULT).value, rel=1e-3)  # room for rounding
@@ -135,7 +146,12 @@ def test_every_algorithm_has_a_line_and_plain_values():
 
 @pytest.mark.parametrize(
     ("wrong", "named"),
-    [({"n_units": 0}, "n_units"), ({"distance": math.inf}, "distance"), ({"steps": -1}, "steps")],
+    [
+        ({"n_units": 0}, "n_units"),
+        ({"distance": math.inf}, "distance"),
+        ({"steps": -1}, "steps"),
+        ({"ridge": -1}, "ridge"),
+    ],
     ids=str,
 )
 def test_settings_are_checked(wrong, named):
@@ -151,5 +167,7 @@ def test_relations_without_a_theorem_are_refused():
 def test_bounds_without_noise_are_refused():
     with pytest.raises(InvalidArgument, match="epsilon=inf"):
         replace(ADULT, epsilon=math.inf)
+    with pytest.raises(InvalidArgument, match="ridge=0"):
+        strongly_convex(ADULT)
     with pytest.raises(InvalidArgument, match="error=0"):
         pp_admm(ADULT, error=0)

@@ -581,7 +581,15 @@ def test_plan_says_what_the_theorems_promise(hushfit):
     bounds = {bound["algorithm"]: bound["value"] for bound in plan["bounds"]}
     setting = Setting(50_000, 100, 1.0, 0.1 / 50_000, distance=1.0, steps=10)
     assert bounds["ss-admm"] == ss_admm(setting).value
-    for wrong in (["--steps", 10], ["--theory", "--inference"], ["--theory", "--distance", -1]):
+    curved = hushfit(*sizes, "--theory", "--ridge", 0.001, "--json").json["plans"][0]["bounds"]
+    assert "(ridge)" in curved[-1]["algorithm"]
+    for wrong in (
+        ["--steps", 10],
+        ["--ridge", 0.1],
+        ["--theory", "--inference"],
+        ["--theory", "--distance", -1],
+        ["--theory", "--ridge", -1],
+    ):
         assert hushfit(*sizes, *wrong).code == 2
 
 

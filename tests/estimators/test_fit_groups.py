@@ -299,7 +299,7 @@ def with_gaps(kind, numbers, missing):
         return pd.Series(numbers).astype(str).where(~missing, np.nan).to_numpy(dtype=object)
     if kind == "NaT":
         days = np.datetime64("2020-01-01") + numbers.astype("timedelta64[D]")
-        return np.where(missing, np.datetime64("NaT"), days)
+        return np.where(missing, np.datetime64("NaT", "D"), days)
     if kind == "pd.NA among texts":
         return pd.Series([f"p{one}" for one in numbers], dtype=object).where(~missing, pd.NA)
     if kind == "pd.NA":

@@ -21,7 +21,8 @@ _OF_ROWS = (*_OF_EVERY_PLAN, "rows", "person_weight", "rows_per_person")
 _OF_NUMBERS = (*_OF_ROWS, "model")
 _OF_CLASSES = (*_OF_NUMBERS, "classes", "penalty", "solver", "target_loss", "svg")
 _OF_INTERVALS = (*_OF_NUMBERS, "inference", "width", "spread", "expected_mean", "cov_type")
-_OF_THEOREMS = (*_OF_ROWS, "theory", "distance", "steps")
+_THEOREMS = "distance", "steps", "ridge"
+_OF_THEOREMS = (*_OF_ROWS, "theory", *_THEOREMS)
 _OF_RANKING = (*_OF_EVERY_PLAN, "lists", "unit", "rows")
 
 
@@ -142,6 +143,11 @@ Examples:
 )
 @click.option("--steps", type=int, help="With --theory: number of releases.  [default: 500]")
 @click.option(
+    "--ridge",
+    type=float,
+    help="With --theory: weight of a ridge penalty, for the bounds that need one.  [default: none]",
+)
+@click.option(
     "--cov-type",
     type=click.Choice(["model", "robust"]),
     help="With --inference: as for fit.  [default: model]",
@@ -194,8 +200,8 @@ def command(**given: Any) -> None:
         refuse_ignored_options(_OF_THEOREMS, "--theory goes with sizes and budgets alone")
         _plan_theory(given, count, unit)
         return
-    if given["distance"] is not None or given["steps"] is not None:
-        raise click.UsageError("--distance and --steps are for --theory. Give it too.")
+    if any(given[name] is not None for name in _THEOREMS):
+        raise click.UsageError("--distance, --steps and --ridge are for --theory. Give it too.")
     if given["inference"]:
         refuse_ignored_options(_OF_INTERVALS, "--inference plans intervals of the usual fit")
         _plan_intervals(given, count, unit)
@@ -253,7 +259,7 @@ def _plan_theory(given: dict[str, Any], count: int, unit: Any) -> None:
     from hushfit.theory import ROWS, Setting, all_bounds
 
     delta = given["delta"] if given["delta"] is not None else 0.1 / max(count, 2)
-    chosen = {key: given[key] for key in ("distance", "steps") if given[key] is not None}
+    chosen = {key: given[key] for key in _THEOREMS if given[key] is not None}
     bounds = {
         epsilon: all_bounds(
             Setting(count, given["columns"], epsilon, delta, given["adjacency"], **chosen)
