@@ -55,9 +55,9 @@ def fitted_threshold(
     if threshold is None:
         return None
     if not needs_class_counts(threshold):
-        shares = np.full(2, 1 - float(threshold))
-        shares[positive] = float(threshold)
-        return shares
+        of_two = np.full(2, 1 - float(threshold))
+        of_two[positive] = float(threshold)
+        return of_two
     shares = released_class_shares(transcript, multipliers, relation)
     if shares is None:
         raise InvalidArgument(

@@ -182,7 +182,7 @@ class Rounds:
         h, values = self.coordinates.information, self.coordinates.eigenvalues
         shapes = np.array([values**power for power in _POWERS])
         shapes *= max(self.signal, _LEAST_SIGNAL) / (shapes @ h)[:, None]
-        priors = (_SCALES[:, None, None] * shapes).reshape(-1, len(h))
+        priors: Matrix = (_SCALES[:, None, None] * shapes).reshape(-1, len(h))
         return priors + _LEVEL_VARIANCE * self.level * self.coordinates.constant(1.0) ** 2
 
 
