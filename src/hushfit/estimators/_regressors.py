@@ -712,9 +712,14 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateLinearRegression
-    >>> PrivateLinearRegression(target_bounds=(0, 100))
-    PrivateLinearRegression(target_bounds=(0, 100))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateLinearRegression(
+    ...     epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -803,9 +808,14 @@ class PrivateRidge(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateRidge
-    >>> PrivateRidge(alpha=0.01, target_bounds=(0, 100))
-    PrivateRidge(alpha=0.01, target_bounds=(0, 100))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateRidge(
+    ...     alpha=0.01, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -887,9 +897,14 @@ class PrivateLasso(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateLasso
-    >>> PrivateLasso(alpha=0.01, target_bounds=(0, 100))
-    PrivateLasso(alpha=0.01, target_bounds=(0, 100))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateLasso(
+    ...     alpha=0.01, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -943,9 +958,14 @@ class PrivateElasticNet(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateElasticNet
-    >>> PrivateElasticNet(l1_ratio=0.9, target_bounds=(0, 1))
-    PrivateElasticNet(l1_ratio=0.9, target_bounds=(0, 1))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateElasticNet(
+    ...     l1_ratio=0.9, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -1032,9 +1052,14 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateHuberRegressor
-    >>> PrivateHuberRegressor(threshold=1.5, target_bounds=(0, 100))
-    PrivateHuberRegressor(target_bounds=(0, 100), threshold=1.5)
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateHuberRegressor(
+    ...     threshold=1.5, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -1168,9 +1193,14 @@ class PrivatePoissonRegressor(_PrivateRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivatePoissonRegressor
-    >>> PrivatePoissonRegressor(max_count=20)
-    PrivatePoissonRegressor(max_count=20)
+    >>> X, visits = np.array([[0.2], [0.8]] * 1000), np.array([2, 8] * 1000)
+    >>> model = PrivatePoissonRegressor(
+    ...     epsilon=1.0, delta=1e-6, max_count=20, feature_bounds=(0, 1)
+    ... )
+    >>> model.fit(X, visits).predict([[0.8]]).round()
+    array([8.])
     """
 
     _engine = WhitenedPoisson
