@@ -129,10 +129,10 @@ class NetworkFit:
     >>> import torch
     >>> from torch import nn
     >>> from hushfit.torch import fit_private
-    >>> x, y = torch.rand(500, 8), torch.randint(0, 2, (500,))
-    >>> fit = fit_private(nn.Linear(8, 2), nn.CrossEntropyLoss(), (x, y), epsilon=1.0, delta=1e-5)
+    >>> rows = torch.rand(500, 3), torch.rand(500, 1)
+    >>> fit = fit_private(nn.Linear(3, 1), nn.MSELoss(), rows, epsilon=1.0, delta=1e-5)
     >>> fit.weights.size, str(fit.guarantee.relation)
-    (18, 'replace-one')
+    (4, 'replace-one')
     """
 
     module: nn.Module
