@@ -72,6 +72,8 @@ PUBLIC = {
         NotConvergedWarning""",
 }
 
+_ENTRIES_OF_A_SCREEN = 3
+
 # Steps of a fit that other packages of the library take; users call `fit` and `quote`.
 STEPS = [
     "accept",
@@ -103,7 +105,7 @@ def first_line(thing: Any) -> str:
 
 
 class PublicNames(SphinxDirective):
-    """Full entries of a module's public names, then a line for each of its other exports."""
+    """A table of a module's public names, their entries, and a line for each other export."""
 
     required_arguments = 1
 
@@ -111,7 +113,7 @@ class PublicNames(SphinxDirective):
         """Write the entries as reStructuredText, and have it parsed."""
         module = self.arguments[0]
         home, public = import_module(module), PUBLIC[module].split()
-        lines = [f".. currentmodule:: {module}", ""]
+        lines = [f".. currentmodule:: {module}", "", *_table(module, home, public)]
         for name in public:
             lines += [*self._entry(module, name, getattr(home, name)), ""]
         shown = {*public, *PUBLIC["hushfit"].split()}
@@ -134,6 +136,19 @@ class PublicNames(SphinxDirective):
         if inspect.isclass(thing) and issubclass(thing, BaseException):
             kind = "exception"
         return [f".. auto{kind}:: {module}.{name}", *_members(thing)]
+
+
+def _table(module: str, home: Any, names: list[str]) -> list[str]:
+    """A line for each name, with a link to its entry, where there are more than a screen shows."""
+    if len(names) <= _ENTRIES_OF_A_SCREEN:
+        return []
+    lines = [".. list-table::", "   :class: names", "   :widths: 32 68", ""]
+    for name in names:
+        lines += [
+            f"   * - :py:obj:`{name} <{module}.{name}>`",
+            f"     - {first_line(getattr(home, name))}",
+        ]
+    return [*lines, ""]
 
 
 def _members(thing: Any) -> list[str]:

@@ -233,7 +233,7 @@ class CodedRows:
     >>> from hushfit import PrivateLogisticRegression
     >>> from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
     >>> from hushfit.data.tables import CodedRows, find_tables
-    >>> _ = Path("visits.csv").write_text("age,ill\n" + "40,no\n70,yes\n" * 500)
+    >>> _ = Path("visits.csv").write_text("age,ill\\n" + "40,no\\n70,yes\\n" * 500)
     >>> schema = Schema((NumericColumn("age", 0, 110),), CategoricalColumn("ill", ("no", "yes")))
     >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-5)
     >>> with CodedRows.from_tables(find_tables(["visits.csv"]), schema) as rows:

@@ -142,7 +142,7 @@ def find_tables(
     >>> from pathlib import Path
     >>> from hushfit.data.tables import find_tables
     >>> for month in ("january", "february"):
-    ...     _ = Path(f"{month}.csv").write_text("age,ill\n40,no\n")
+    ...     _ = Path(f"{month}.csv").write_text("age,ill\\n40,no\\n")
     >>> [table.path for table in find_tables(["*ary.csv"])]
     ['february.csv', 'january.csv']
     """
