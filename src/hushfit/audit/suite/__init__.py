@@ -21,7 +21,6 @@ run_attack              Run one attack; return plain values
 """
 
 from hushfit.audit.suite._audit_page import audit_page
-from hushfit.audit.suite._fast_checks import ATTACK_LEVEL, Check, trimmed_checks
 from hushfit.audit.suite._suite import (
     FALSE_ALARMS,
     Explanation,
@@ -37,6 +36,7 @@ from hushfit.audit.suite._suite import (
     persons_table,
     run_attack,
 )
+from hushfit.audit.suite.fast import ATTACK_LEVEL, Check, trimmed_checks
 
 __all__ = [
     "ATTACK_LEVEL",
