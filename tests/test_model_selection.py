@@ -19,7 +19,7 @@ from sklearn.pipeline import Pipeline
 
 from _support import RELATIONS, curator_over, source_of
 from hushfit import Ledger, PrivateLogisticRegression, model_selection
-from hushfit.audit.checks._boundary import recorded_boundary
+from hushfit.audit.checks.boundary import recorded_boundary
 from hushfit.data import SeededCoins, persons_of
 from hushfit.errors import (
     BudgetExceeded,

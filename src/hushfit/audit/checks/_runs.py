@@ -14,9 +14,9 @@ from scipy.stats import chi2, norm
 from hushfit._typing import Vector
 from hushfit.audit._curators import seeded_curator
 from hushfit.audit._laws import inside_of
-from hushfit.audit.checks._boundary import null_table
 from hushfit.audit.checks._deterministic import UnreadableSource
 from hushfit.audit.checks._noise import LEVEL, Finding
+from hushfit.audit.checks.boundary import null_table
 from hushfit.data import DataSource, RecordScaling
 from hushfit.federated import Algorithm, Seat
 from hushfit.privacy import Relation
