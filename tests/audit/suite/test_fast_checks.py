@@ -22,7 +22,7 @@ from hushfit.audit import (
     trimmed_checks,
     worst_laws,
 )
-from hushfit.audit.attacks._canaries import RELATIONS, first_proved, proved
+from hushfit.audit.attacks import RELATIONS, first_proved, proved
 from hushfit.audit.checks._noise import LEVEL
 from hushfit.audit.checks._prices import least_deltas
 from hushfit.privacy import Relation, SeededSampler, delta_of

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from hushfit.audit.checks import Finding
-from hushfit.audit.suite._suite import FALSE_ALARMS
+from hushfit.audit.suite._jobs import FALSE_ALARMS
 
 ATTACKS_ALLOWED = 150
 ATTACK_LEVEL = FALSE_ALARMS / 2 / ATTACKS_ALLOWED

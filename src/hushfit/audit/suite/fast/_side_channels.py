@@ -16,7 +16,7 @@ from hushfit.audit.checks import (
     check_sealed,
     check_side_channels,
 )
-from hushfit.audit.suite._suite import other_labels, with_odd_label
+from hushfit.audit.suite._findings import other_labels, with_odd_label
 from hushfit.audit.suite.fast._check import Check
 from hushfit.data.schema import NumericColumn, Schema, encode
 from hushfit.estimators import PrivateLasso, PrivateLinearSVC, PrivateLogisticRegression

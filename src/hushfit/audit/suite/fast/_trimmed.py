@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from hushfit.audit._network_names import NETWORK_CHECKS, network_check, networks_installed
 from hushfit.audit.checks import LEVEL
-from hushfit.audit.suite._suite import FALSE_ALARMS
+from hushfit.audit.suite._jobs import FALSE_ALARMS
 from hushfit.audit.suite.fast._attacks import attacks
 from hushfit.audit.suite.fast._batches import batches
 from hushfit.audit.suite.fast._check import ATTACKS_ALLOWED, Check
