@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import BoolVector
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._classifiers import PrivateLogisticRegression
 from hushfit.estimators._linear import in_record_units, n_columns
+from hushfit.estimators._linear_classifiers import PrivateLogisticRegression
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._ranges import feature_ranges
 from hushfit.privacy import Budget, Guarantee
