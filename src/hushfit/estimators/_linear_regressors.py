@@ -8,7 +8,7 @@ from scipy.special import ndtr
 from hushfit._typing import Vector
 from hushfit.data import RecordScaling
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._regressors import _PrivateRegressor, _Settled
+from hushfit.estimators._regressors import Settled, _PrivateRegressor
 from hushfit.estimators._targets import TargetScale
 from hushfit.losses import LeastSquares, Loss, SaturatingSquares, Squared
 from hushfit.penalties import L1, ElasticNet, Penalty, ScaledL2, Zero
@@ -459,7 +459,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
     def _penalty(self, alpha: float) -> Penalty:
         return ScaledL2(alpha)
 
-    def _settled(self) -> _Settled:
+    def _settled(self) -> Settled:
         if labels_only(Relation.parse(self.adjacency)):
             raise InvalidArgument(
                 f"PrivateHuberRegressor has no form for adjacency={self.adjacency!r}: labels enter "

@@ -7,7 +7,7 @@ import numpy as np
 from hushfit._typing import Vector
 from hushfit.data import RecordScaling
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._regressors import _PrivateRegressor, _Settled
+from hushfit.estimators._regressors import Settled, _PrivateRegressor
 from hushfit.estimators._targets import CountScale
 from hushfit.losses import Loss, Poisson
 from hushfit.penalties import Penalty, ScaledL2
@@ -122,7 +122,7 @@ class PrivatePoissonRegressor(_PrivateRegressor):
     def _penalty(self, alpha: float) -> Penalty:
         return ScaledL2(alpha)
 
-    def _settled(self) -> _Settled:
+    def _settled(self) -> Settled:
         settled = super()._settled()
         if settled.scaling is not RecordScaling.BOUNDED:
             raise InvalidArgument(

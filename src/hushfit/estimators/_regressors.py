@@ -7,7 +7,7 @@ one. Where labels alone are private, there is one release: docs/algorithms/one-r
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
 
@@ -17,7 +17,14 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hushfit._typing import Vector
-from hushfit.data import FeatureBounds, RecordScaling, SignedBounds, as_source, scaling_of
+from hushfit.data import (
+    DataSource,
+    FeatureBounds,
+    RecordScaling,
+    SignedBounds,
+    as_source,
+    scaling_of,
+)
 from hushfit.errors import InvalidArgument, MissingBoundsWarning
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
@@ -39,6 +46,7 @@ from hushfit.estimators._inference import (
     require_feasible,
 )
 from hushfit.estimators._linear import (
+    Units,
     clipped,
     in_original_units,
     input_names,
@@ -70,12 +78,30 @@ _ASSUMED_BOUNDS = (-3.0, 3.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Settled:
+class Settled:
     """The choices of a fit that follow from its settings alone."""
 
     solver: Any
     scaling: RecordScaling
     penalty: Penalty
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Rows ready to be fitted, and the public half of the fit. ``source`` is private.
+
+    ``units`` are those of the columns of the problem, ``bounds`` the ranges that predictions clip
+    columns to.
+    """
+
+    source: DataSource = field(repr=False)
+    problem: Problem
+    settled: Settled
+    scale: TargetMap
+    units: Units | None
+    bounds: FeatureBounds | SignedBounds | None
+    feature_map: FeatureMap | None = None
+    columns: tuple[InputColumn, ...] = ()
 
 
 class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator):
@@ -115,12 +141,12 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         """Predictions in the units of the mapped target."""
         raise NotImplementedError
 
-    def _settled(self) -> _Settled:
+    def _settled(self) -> Settled:
         """Solver, scaling of the records and penalty, from the settings."""
         if self.inference:
             given = None if self._chosen_alpha() is not None else self._penalty(self.alpha)
             self._require_plain(is_linear(self.features), given)
-            return _Settled(self._score_steps(), RecordScaling.BOUNDED, self._signed(Zero()))
+            return Settled(self._score_steps(), RecordScaling.BOUNDED, self._signed(Zero()))
         chosen = self._chosen_alpha()
         if self._features_are_public:
             return self._without_choice(self.solver, self._label_scaling, chosen)
@@ -131,7 +157,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         if isinstance(made, WhitenedLeastSquares | WhitenedPoisson) and chosen is not None:
             made = replace(made, weight=chosen)
         penalty = self._signed(self._penalty(1.0 if chosen is not None else self.alpha))
-        return _Settled(self._refined(made), RecordScaling.BOUNDED, penalty)
+        return Settled(self._refined(made), RecordScaling.BOUNDED, penalty)
 
     _label_scaling: ClassVar[RecordScaling] = RecordScaling.UNIT_LENGTH
 
@@ -150,7 +176,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
             return self.alpha
         return None
 
-    def _without_choice(self, solver: Any, scaling: RecordScaling, chosen: str | None) -> _Settled:
+    def _without_choice(self, solver: Any, scaling: RecordScaling, chosen: str | None) -> Settled:
         if chosen == "select":
             raise InvalidArgument(
                 "alpha='select' is computed by the default solver from its releases, where rows "
@@ -159,7 +185,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         penalty = self._penalty(_USUAL_ALPHA if chosen is not None else self.alpha)
         if chosen is not None and penalty.ridge is not None and self._features_are_public:
             penalty = Zero()  # the solver shrinks as far as its noise demands
-        return _Settled(solver, scaling, self._signed(penalty))
+        return Settled(solver, scaling, self._signed(penalty))
 
     @property
     def _features_are_public(self) -> bool:
@@ -195,6 +221,20 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
             return fitted_to_schema_rows(self, X, y, groups)
         budget = Budget(self.epsilon, self.delta)
+        prepared = self._prepared(X, y, groups, budget)
+        problem, settled = prepared.problem, prepared.settled
+        if self.inference:
+            require_feasible(problem, budget, self.cov_type, self.expected_mean)
+        elif settled.scaling is RecordScaling.BOUNDED and not self._features_are_public:
+            warn_of_few_for_numbers(problem, budget)
+        terms = self._terms(budget, settled.scaling)
+        fit = private_fit(prepared.source, problem, settled.solver, terms, self.verbose)
+        self._accept(fit, prepared, input_names(self))
+        self.receipt_ = fit.receipt
+        return self
+
+    def _prepared(self, X: Any, y: Any, groups: Any, budget: Budget) -> Prepared:
+        """Check rows and targets and convert them to a data source; nothing is charged."""
         settled = self._settled()
         X, y = labels_of(X, y)
         X, ids = split_groups(X, groups, y)
@@ -208,13 +248,12 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         scale = self._scale(y)
         if self._features_are_public:  # which rows are used must not depend on labels
             y = np.where(np.isnan(y), scale.low + (scale.high - scale.low) / 2, y)
-        bounded = settled.scaling is RecordScaling.BOUNDED
         source = as_source(
             bounds.apply(X, _stored(budget)) if isinstance(bounds, SignedBounds) else X,
             scale(y),
             fit_intercept=bool(self.fit_intercept),
             bounds=None if isinstance(bounds, SignedBounds) else bounds,
-            scaled_labels=bounded or self._scales_labels,
+            scaled_labels=settled.scaling is RecordScaling.BOUNDED or self._scales_labels,
             persons=persons,
             scaling=settled.scaling,
             feature_map=feature_map,
@@ -222,29 +261,37 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         problem = self._problem(
             settled, n_units, X.shape[1], source.privacy_unit, scale, feature_map
         )
-        if self.inference:
-            require_feasible(problem, budget, self.cov_type, self.expected_mean)
-        elif bounded and not self._features_are_public:
-            warn_of_few_for_numbers(problem, budget)
-        terms = self._terms(budget, settled.scaling)
-        fit = private_fit(source, problem, settled.solver, terms, self.verbose)
-        if self.inference:
-            self.keep_inference(self._inferred(fit, problem, bounds, scale, input_names(self)))
-        else:
-            self.keep_inference(None)
-        units = bounds if feature_map is None else None  # weights of mapped columns stay in theirs
-        coef, intercept = in_original_units(fit.result.w, problem, units)
-        self.feature_map_ = feature_map
-        self.row_profile_ = row_profile(feature_map, problem, fit.transcript, fit.guarantee)
-        coef, intercept = reshaped(
-            coef, intercept, self.features, feature_map, columns, self.row_profile_
+        return Prepared(
+            source, problem, settled, scale, bounds, bounds, feature_map, tuple(columns)
         )
-        self.coef_, self.intercept_ = scale.in_units_of_targets(coef[0], float(intercept[0]))
+
+    def _accept(self, fit: Fit, prepared: Prepared, names: Sequence[str]) -> None:
+        """Take over the result of a fit; ``names`` are those of the columns."""
+        problem, scale = prepared.problem, prepared.scale
+        self.keep_inference(
+            self._inferred(fit, problem, prepared.units, scale, names) if self.inference else None
+        )
+        self.feature_map_ = prepared.feature_map
+        self.row_profile_ = row_profile(
+            prepared.feature_map, problem, fit.transcript, fit.guarantee
+        )
+        self.coef_, self.intercept_ = self._in_units(fit.result.w, prepared)
         self.n_iter_ = fit.result.steps
-        self._fitted_bounds, self._fitted_scale = bounds, scale
+        self._fitted_bounds, self._fitted_scale = prepared.bounds, scale
         self.privacy_: Guarantee = fit.guarantee
-        self.receipt_ = fit.receipt
-        return self
+
+    def _in_units(self, w: Vector, prepared: Prepared) -> tuple[Vector, float]:
+        """Coefficients and intercept of weights, by the row profile of this fit."""
+        # Weights of mapped columns stay in their units.
+        units = prepared.units if prepared.feature_map is None else None
+        coef, intercept = reshaped(
+            *in_original_units(w, prepared.problem, units),
+            self.features,
+            prepared.feature_map,
+            prepared.columns,
+            self.row_profile_,
+        )
+        return prepared.scale.in_units_of_targets(coef[0], float(intercept[0]))
 
     def _validated(self, X: Any, y: Any) -> tuple[Any, Vector]:
         """Rows and targets; a target that is nan is left as it is if the rule for missing values
@@ -341,7 +388,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
 
     def _problem(
         self,
-        settled: _Settled,
+        settled: Settled,
         n_units: int,
         n_features: int,
         unit: PrivacyUnit,
@@ -372,7 +419,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
                     "every column as you know them without looking at the rows, or use "
                     "solver='auto'.",
                     MissingBoundsWarning,
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             return None
         if self.feature_bounds is None:
@@ -382,7 +429,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
                 "standardised ones are, and clipped to it. Give (low, high) of every column as "
                 "you know them without looking at the rows.",
                 MissingBoundsWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         given = _ASSUMED_BOUNDS if self.feature_bounds is None else feature_ranges(self)
         return SignedBounds.parse(given, X.shape[1], issparse(X))

@@ -34,7 +34,7 @@ class TargetScale:
                 "guarantee. Give (low, high) as you know them without looking; values outside are "
                 "clipped.",
                 PrivacyLeakWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
             low, high = float(y.min()), float(y.max())
             high = high if high > low else low + max(1.0, 1e-9 * abs(low))
