@@ -700,6 +700,7 @@ def test_labels_in_two_columns_are_refused_before_payment():
     assert ledger.entries == ()
 
 
+@pytest.mark.usefixtures("quiet_fits")
 def test_a_search_finds_the_better_settings():
     """With many trials and little noise it takes the penalty that does not shrink all weights."""
     X, y = rows(2000)
