@@ -26,15 +26,18 @@ class TargetScale:
     half_width: float
 
     @classmethod
-    def of(cls, bounds: Any, y: Vector, fit_intercept: bool) -> "TargetScale":
-        """From public bounds; from the targets themselves, with a warning, when there are none."""
+    def of(cls, bounds: Any, y: Vector, fit_intercept: bool, stacklevel: int = 5) -> "TargetScale":
+        """From public bounds; from the targets themselves, with a warning, when there are none.
+
+        ``stacklevel`` is that of the warning: usually ``fit`` calls two methods in between.
+        """
         if bounds is None:
             warnings.warn(
                 "target_bounds=None: the range of the target is read from y, outside the "
                 "guarantee. Give (low, high) as you know them without looking; values outside are "
                 "clipped.",
                 PrivacyLeakWarning,
-                stacklevel=5,
+                stacklevel=stacklevel,
             )
             low, high = float(y.min()), float(y.max())
             high = high if high > low else low + max(1.0, 1e-9 * abs(low))
