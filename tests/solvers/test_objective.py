@@ -26,6 +26,7 @@ from _support import (
     table,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.constraints import chain
@@ -668,7 +669,7 @@ def test_without_noise_it_is_ridge_regression(mu):
     """The quadratic is on every coordinate, including the intercept."""
     X, y = two_classes()
     solver, problem = ObjectivePerturbation(mu=mu), problem_for(X)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
     ridge = LogisticRegression(C=1 / (len(y) * mu), fit_intercept=False, tol=1e-12, max_iter=10_000)
     np.testing.assert_allclose(w, ridge.fit(records_of(X), y).coef_[0], atol=1e-6)
 
@@ -679,7 +680,7 @@ def test_without_noise_a_proximal_step_leads_nowhere(penalty, data, loss, output
     X, y = data
     problem, Z = problem_for(X, loss, outputs, penalty=penalty), records_of(X)
     solver = ObjectivePerturbation(mu=0.01)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
     gradient = loss.slope(Z @ w.T, y).T @ Z / len(Z) + 0.01 * w
     np.testing.assert_allclose(problem.prox(w - gradient, 1.0), w, atol=1e-7)
 
@@ -689,7 +690,7 @@ def test_many_columns_are_solved_without_a_second_moment():
     X, y = rng.normal(size=(80, 700)), rng.choice([-1.0, 1.0], size=80)
     problem = problem_for(X, penalty=L1(0.001))
     solver = ObjectivePerturbation(mu=0.05)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
     Z = records_of(X)
     gradient = Logistic().slope(Z @ w, y) @ Z / len(Z) + 0.05 * w
     np.testing.assert_allclose(problem.prox(w - gradient, 1.0), w, atol=2e-6)
@@ -747,7 +748,7 @@ def test_stages_undo_the_bias_of_the_lasso():
     X, y = two_classes(n=2000, d=5)
     penalty = SCAD(0.05)
     lasso, one, two = (
-        run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+        without_noise(solver, problem, X, y)
         for solver, problem in (
             (ObjectivePerturbation(mu=0.01), problem_for(X, penalty=L1(0.05))),
             (ObjectivePerturbation(mu=0.01, stages=1), problem_for(X, penalty=penalty)),
