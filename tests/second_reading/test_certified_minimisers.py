@@ -9,7 +9,7 @@ from _support import labels_for, problem_for, records_of, source_of
 from hushfit.losses import HuberHinge, Logistic, Squared
 from hushfit.penalties import L1, MCP, SCAD, Box, L1Ball, L2Ball, LHalf, Zero
 from hushfit.release import PerturbedMinimiser
-from hushfit.release.mechanisms import _certified_search
+from hushfit.release.mechanisms import certified_search
 from hushfit.release.mechanisms import perturbed_minimiser as minimiser
 
 LONG = np.longdouble
@@ -106,4 +106,4 @@ def test_the_least_curvature_is_solved_well_within_the_steps_allowed(monkeypatch
             source_of(X, y), None
         )
     assert len(steps) == 2
-    assert max(steps) < _certified_search._MOST_STEPS / 4
+    assert max(steps) < certified_search._MOST_STEPS / 4

@@ -73,7 +73,7 @@ from hushfit.release import (
     Plan,
     Planned,
 )
-from hushfit.release.mechanisms import _certified_search
+from hushfit.release.mechanisms import certified_search
 from hushfit.release.mechanisms import perturbed_minimiser as boundary
 from hushfit.release.mechanisms.perturbed_minimiser import CertifiedMinimiser
 from hushfit.solvers import ObjectivePerturbation, run, solver_from
@@ -521,7 +521,7 @@ def test_answers_have_the_gradient_that_they_are_certified_to_have(mu, size):
 
 
 def test_without_a_certificate_nothing_is_released(monkeypatch):
-    monkeypatch.setattr(_certified_search, "_MOST_STEPS", 1)
+    monkeypatch.setattr(certified_search, "_MOST_STEPS", 1)
     X, y = two_classes()
     solver, problem = ObjectivePerturbation(), problem_for(X)
     curator = curator_over(source_of(X, y), solver.plan(problem), 3.0)
@@ -543,12 +543,12 @@ def test_the_certificate_tells_a_minimiser_from_one_step_towards_it():
 
 def test_steps_that_fold_the_map_are_never_certified(monkeypatch):
     """Steps above 2 / curvature diverge, and the map from noise to minimiser is no bijection."""
-    monkeypatch.setattr(_certified_search, "_MOST_STEPS", 300)
+    monkeypatch.setattr(certified_search, "_MOST_STEPS", 300)
     monkeypatch.setattr(
-        _certified_search.MetricSteps, "step", lambda self, at, g: at - 2.5 / 0.5 * g
+        certified_search.MetricSteps, "step", lambda self, at, g: at - 2.5 / 0.5 * g
     )
     monkeypatch.setattr(
-        _certified_search, "_extrapolated", lambda z, moved, overshoot, momentum: (z, momentum)
+        certified_search, "_extrapolated", lambda z, moved, overshoot, momentum: (z, momentum)
     )
     X, y = two_classes()
     query = PerturbedMinimiser(problem_for(X), 0.5)

@@ -1,28 +1,12 @@
 """Reports: scores on held-out rows, expected accuracy for a budget, and a page about a model.
 
-CalibrationCell  Rows with a predicted probability in one range, and their observed frequency
-ClassScore       Recall and precision of one class
-Confusion        How often each class was taken for each other one
-Evaluation       Scores of classes on held-out rows
-DeclaredGroups   Groups of rows by a column whose values a schema lists
-GroupScore       Noisy scores of one group
-HeldOut          Predictions of a model and what held-out rows have
-NumberEvaluation Scores of predicted numbers, counts and grades on held-out rows
-PrivateScores    Noisy scores of a model on private rows
-Scores           What pages and tables show of an evaluation
+scores/          Scores of models on held-out rows, exact and released with noise
+sections/        What pages are made of: sections, tables and figures
 AccountTotal     What has been spent on the data set of a model
 Evidence         What is known about a model beside its file
 Point            One point that an evaluator must be told
 evaluator_points What an evaluator must be told about a model, by NIST SP 800-226
 points_dict      These points as plain JSON values
-evaluate_model   Score a model on held-out tables
-held_out         Predict the rows of held-out tables, with what they have
-private_scores   Release scores of private held-out rows
-scored_batches   Predict batch by batch
-table_model      Load a model with a schema, which can encode tables
-odds_figure      Belief of an attacker before and after a release
-posterior        Bounds of an attacker's belief after a release
-plan_figure      Expected loss of accuracy against epsilon, both logarithmic, with its range
 NumberForecast   Noise of a regression fit for a budget
 number_forecast  Noise of a regression fit by the default solver
 RankingForecast  Noise of a ranking fit for a budget

@@ -1,13 +1,7 @@
 """Checks that need no attack: sensitivities, noise, costs, payments and side channels.
 
-check_batch_sensitivity  Check the sensitivity of a sum in random batches
-check_batches            Check that the rows a mechanism reads are the secret batch of its cost
-check_ledger             Check composition, refusals, copies, threads and adaptive charges of a
-                         ledger
-check_paid               Check that every access to the rows was paid before, at its full cost
-check_refusals           Check that a curator answers only what its plan declares
-check_scores             Check that one row moves the scores of a search by at most one
-check_sealed             Check that a fit reads rows only through its curators, record by record
+boundary/                Checks of the trusted boundary: what bypasses it, what is paid for it,
+                         which rows are read, and what it must refuse
 LAYOUTS                  Containers of the same cells: lists, numpy and pyarrow
 check_cells              Check that no cell of a column changes how the others are read
 Fuzzed                   The worst pair of neighbours that a search found
@@ -20,8 +14,6 @@ check_sensitivity        `fuzz_sensitivity` as a finding
 check_side_channels      Check that only the released numbers depend on the rows
 fuzz_sensitivity         Search, by hill climbing, for neighbours that exceed the sensitivity of a
                          query
-check_disk_ledger        Check that a ledger on disk refuses second names and forked children, and
-                         detects forgeries
 ExactCase                A cost, and pairs of distributions that it must cover
 ExactLaws                Log-probabilities of all outcomes on two tables
 best_of_gaussians        The best of a random number of Gaussian trials, scored by the answer

@@ -35,7 +35,7 @@ from hushfit.release import (
     SteepestCorner,
     Vocabulary,
 )
-from hushfit.release.mechanisms import _certified_search as search
+from hushfit.release.mechanisms import certified_search as search
 from hushfit.release.mechanisms import perturbed_minimiser as minimisers
 from hushfit.solvers import Solver, run
 

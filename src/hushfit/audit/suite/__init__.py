@@ -1,9 +1,7 @@
 """The whole audit, its fast selection, and the audit page.
 
+fast/                   The fast selection, one file for each subject
 audit_page              Write an HTML page about an audit
-ATTACK_LEVEL            False-alarm rate of one attack of the fast audit
-Check                   One entry of the fast audit
-trimmed_checks          The whole fast audit, by name
 Explanation             What was audited for a model's algorithm
 FALSE_ALARMS            False-alarm rate of the whole audit
 alarm_level             False-alarm rate of each attack, given that of all together

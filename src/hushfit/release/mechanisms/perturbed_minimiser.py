@@ -27,7 +27,7 @@ from hushfit.privacy import (
 from hushfit.privacy.costs import log_determinant
 from hushfit.problem import Problem
 from hushfit.release.mechanism import LOG2_DEVIATION, Entropy, NoiseGrid, too_large
-from hushfit.release.mechanisms._certified_search import MetricSteps, PlainSteps, minimise
+from hushfit.release.mechanisms.certified_search import MetricSteps, PlainSteps, minimise
 from hushfit.release.queries import ARITHMETIC_SLACK, ClippedGradient, SecondMoment
 from hushfit.release.query import Query, refuse_batch, three_weight_arrays
 
