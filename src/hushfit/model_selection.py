@@ -32,6 +32,7 @@ from hushfit.errors import (
     WeakGuaranteeWarning,
 )
 from hushfit.estimators import (
+    ExplainsArguments,
     as_cells,
     features_of,
     persons_in,
@@ -138,7 +139,7 @@ class Trial:
     score: float
 
 
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(ExplainsArguments, MetaEstimatorMixin, BaseEstimator):
     """Choose settings privately: the best of a random number of random candidates.
 
     Each candidate is fitted and scored privately, and only the best is published. Tuning on private

@@ -23,6 +23,7 @@ from hushfit.data import (
     record_margins,
 )
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._arguments import ExplainsArguments
 from hushfit.estimators._constraints import constraint_of
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
@@ -105,7 +106,9 @@ class Prepared:
     columns: tuple[InputColumn, ...] = ()
 
 
-class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseEstimator):
+class _PrivateLinearClassifier(
+    ExplainsArguments, Inferring, PersonSettings, ClassifierMixin, BaseEstimator
+):
     """Base of the linear classifiers, which differ in their loss and in what they can predict."""
 
     # Of classes that do not take them.

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, RecordScaling, SignedBounds, as_source, scaling_of
 from hushfit.errors import InvalidArgument, MissingBoundsWarning, PrivacyLeakWarning
+from hushfit.estimators._arguments import ExplainsArguments
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
     columns_of,
@@ -156,7 +157,9 @@ class TargetMap(Protocol):
     def in_units_of_targets(self, coef: Vector, intercept: float) -> tuple[Vector, float]: ...
 
 
-class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator):
+class _PrivateRegressor(
+    ExplainsArguments, Inferring, PersonSettings, RegressorMixin, BaseEstimator
+):
     """Base of the regressors, which differ in loss and penalty."""
 
     # The penalty's weight when alpha is no setting.

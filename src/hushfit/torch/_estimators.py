@@ -19,6 +19,7 @@ from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import (
+    ExplainsArguments,
     PersonSettings,
     PredictionRanges,
     TargetScale,
@@ -108,7 +109,7 @@ def _widths(hidden: Any) -> list[int]:
     return [int(width) for width in found]
 
 
-class _PrivateNetwork(PersonSettings, BaseEstimator):
+class _PrivateNetwork(ExplainsArguments, PersonSettings, BaseEstimator):
     """Base of the estimators, which differ in their module and in their targets."""
 
     _any_shape: ClassVar[bool] = False

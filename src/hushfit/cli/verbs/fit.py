@@ -303,7 +303,8 @@ def command(**given: Any) -> None:
     from hushfit.data.lists import RankingSchema
     from hushfit.models import model_json
 
-    refuse_to_overwrite(given["output"], given["overwrite"])
+    ending = ".safetensors" if given["model"] == "mlp" else ".json"
+    refuse_to_overwrite(given["output"], given["overwrite"], ending)
     refuse_ignored(given)
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
