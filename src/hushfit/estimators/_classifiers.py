@@ -565,7 +565,7 @@ class _PrivateLinearClassifier(
         check_is_fitted(self)
         X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
         texts = reads_text(self.feature_map_)
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
                 X,

@@ -417,7 +417,7 @@ class PrivateRanker(ExplainsArguments, BaseEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Documents as an array in C order, mapped by public bounds or the public feature map."""
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
                 unwrapped(X),

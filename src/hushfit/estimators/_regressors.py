@@ -484,7 +484,7 @@ class _PrivateRegressor(
         """
         check_is_fitted(self)
         X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
                 X,

@@ -253,6 +253,12 @@ def bars_figure(
     return _svg(width, height, title, description, [*parts, axis, marks])
 
 
+def three_digits(value: float, sign: str = "") -> str:
+    """A number with three significant digits, large ones without an exponent."""
+    text = f"{value:{sign}.3g}"
+    return f"{float(text):{sign},.0f}" if "e+" in text and abs(value) < 1e12 else text
+
+
 def _tick(value: float) -> str:
     """A number at an axis, large ones without an exponent."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
@@ -312,7 +318,7 @@ def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) ->
     """
     clear = line.low > 0 or line.high < 0
     start, stop = _share(line.low, reach), _share(line.high, reach)
-    label = f"{line.coef:.3g}, interval {texts[0]}"
+    label = f"{three_digits(line.coef)}, interval {texts[0]}"
     track = (
         f'<span class="track" role="img" aria-label="{escape(label)}">'
         f'<i class="reach" style="left:{start:.2f}%;width:{stop - start:.2f}%"></i>'
@@ -325,7 +331,8 @@ def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) ->
     )
     return (
         f'<tr {data}><td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
-        f'<td class="n">{line.coef:+.3g}{narrow(texts[0])}</td><td class="n aside">{texts[0]}</td>'
+        f'<td class="n">{three_digits(line.coef, "+")}{narrow(texts[0])}</td>'
+        f'<td class="n aside">{texts[0]}</td>'
         f'<td class="n aside">{texts[1]}</td></tr>'
     )
 

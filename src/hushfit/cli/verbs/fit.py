@@ -346,8 +346,6 @@ def command(**given: Any) -> None:
     text, digest = model_json(model)
     write_paid(text, digest, record, ledger, Path(given["output"]))
     print_paid(model, ledger, digest, given)
-    if given["inference"] and not given["as_json"]:
-        click.echo(f"\n{model.estimator.summary()}")
     note_bound_account(ledger, model.receipt)
 
 

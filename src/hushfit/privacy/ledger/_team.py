@@ -68,6 +68,11 @@ class Grant:
         """Ceiling of the holder."""
         return self.tally.terms.budget
 
+    @property
+    def largest_fit(self) -> float:
+        """Epsilon, at the delta of the ceiling, of the largest fit that it still covers."""
+        return self.tally.largest_fit(self.budget.delta)
+
     def paid(self, receipt: Receipt) -> "Grant":
         """The same with one more payment."""
         tally, receipts = self.tally.after(receipt), self.receipts.after((receipt,))
@@ -281,7 +286,7 @@ class Team:
                 f"{receipt.label} would bring {user!r} to epsilon={after.epsilon:.4g}, over the "
                 f"ceiling of {grant.budget.epsilon:g} that was granted on {self.name!r} (spent so "
                 f"far: {grant.tally.epsilon:.3g}). Nothing was spent or released. "
-                f"{smaller_charge(grant.tally.largest_fit(grant.budget.delta), grant.budget)}, or "
+                f"{smaller_charge(grant.largest_fit, grant.budget)}, or "
                 f"ask an administrator ({self._named}) for a higher ceiling."
             )
         return grant
