@@ -89,9 +89,14 @@ class PrivateRanker(ExplainsArguments, BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateRanker
-    >>> PrivateRanker(epsilon=0.5, delta=1e-5)
-    PrivateRanker(delta=1e-05, epsilon=0.5)
+    >>> X, queries = np.tile(np.linspace(0, 1, 10), 200)[:, None], np.repeat(np.arange(200), 10)
+    >>> grades = np.tile(np.arange(10) // 5, 200)
+    >>> model = PrivateRanker(epsilon=1.0, delta=1e-5).fit(X, grades, qid=queries)
+    >>> worse, better = model.predict([[0.1], [0.9]])
+    >>> bool(better > worse)
+    True
     """
 
     # Columns of a frame that were no features.

@@ -138,6 +138,15 @@ def find_tables(
     InvalidArgument
         If a file does not exist, its format is not known, or one file is given twice, also under
         different names.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hushfit.data.tables import find_tables
+    >>> for month in ("january", "february"):
+    ...     _ = Path(f"{month}.csv").write_text("age,ill\n40,no\n")
+    >>> [table.path for table in find_tables(["*ary.csv"])]
+    ['february.csv', 'january.csv']
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
