@@ -68,7 +68,8 @@ PUBLIC = {
     "hushfit.errors": """HushfitError InvalidArgument UnknownName BudgetExceeded LedgerError
         UnsupportedRelation InfeasibleBudget NotCertified TooFewRows NonFiniteRecords OutOfMemory
         NoIntervals ApprovalNeeded OldJournal UndeclaredRelease PrivacyLeakWarning
-        WeakGuaranteeWarning MissingBoundsWarning TooLittleDataWarning InsecureNoiseWarning NotConvergedWarning""",
+        WeakGuaranteeWarning MissingBoundsWarning TooLittleDataWarning InsecureNoiseWarning
+        NotConvergedWarning""",
 }
 
 # Steps of a fit that other packages of the library take; users call `fit` and `quote`.
