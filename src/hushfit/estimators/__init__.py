@@ -1,5 +1,7 @@
 """scikit-learn estimators on top of the solvers.
 
+ExplainsArguments               An estimator that says what to use instead of an argument that it
+                                does not have
 Prepared                        Rows ready to be fitted, and the public half of the fit
 ChosenScaling                   The scaling of records, and the public length they are divided by
 PrivateLinearSVC                Linear support vector machine (huberised hinge loss) with a
@@ -85,6 +87,7 @@ from typing import TYPE_CHECKING
 from hushfit._on_demand import on_demand
 
 if TYPE_CHECKING:
+    from hushfit.estimators._arguments import ExplainsArguments
     from hushfit.estimators._classifiers import Prepared
     from hushfit.estimators._encoded_fit import EncodedUnits, PredictionRanges, fit_encoded
     from hushfit.estimators._encoded_rows import EncodedRows, TableRows
@@ -162,6 +165,7 @@ __all__ = [
     "DocumentMap",
     "EncodedRows",
     "EncodedUnits",
+    "ExplainsArguments",
     "Fit",
     "FormulaModel",
     "Inference",

@@ -22,6 +22,7 @@ from hushfit.data import (
     record_margins,
 )
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._arguments import ExplainsArguments
 from hushfit.estimators._constraints import constraint_of
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
@@ -104,7 +105,9 @@ class Prepared:
     columns: tuple[InputColumn, ...] = ()
 
 
-class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseEstimator):
+class _PrivateLinearClassifier(
+    ExplainsArguments, Inferring, PersonSettings, ClassifierMixin, BaseEstimator
+):
     """Base of the linear classifiers, which differ in their loss and in what they can predict."""
 
     # Of classes that do not take them.
@@ -561,7 +564,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         check_is_fitted(self)
         X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
         texts = reads_text(self.feature_map_)
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
                 X,

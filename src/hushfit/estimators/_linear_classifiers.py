@@ -194,9 +194,12 @@ class PrivateLinearSVC(_PrivateLinearClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateLinearSVC
-    >>> PrivateLinearSVC(epsilon=0.5, classes=[0, 1])
-    PrivateLinearSVC(classes=[0, 1], epsilon=0.5)
+    >>> X, y = np.array([[0.2], [0.8]] * 500), np.array([0, 1] * 500)
+    >>> model = PrivateLinearSVC(epsilon=1.0, delta=1e-6, classes=[0, 1], feature_bounds=(0, 1))
+    >>> model.fit(X, y).predict([[0.1], [0.9]])
+    array([0, 1])
     """
 
     gives_probabilities = False

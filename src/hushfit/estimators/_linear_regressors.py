@@ -95,9 +95,14 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateLinearRegression
-    >>> PrivateLinearRegression(target_bounds=(0, 100))
-    PrivateLinearRegression(target_bounds=(0, 100))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateLinearRegression(
+    ...     epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -186,9 +191,14 @@ class PrivateRidge(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateRidge
-    >>> PrivateRidge(alpha=0.01, target_bounds=(0, 100))
-    PrivateRidge(alpha=0.01, target_bounds=(0, 100))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateRidge(
+    ...     alpha=0.01, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -270,9 +280,14 @@ class PrivateLasso(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateLasso
-    >>> PrivateLasso(alpha=0.01, target_bounds=(0, 100))
-    PrivateLasso(alpha=0.01, target_bounds=(0, 100))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateLasso(
+    ...     alpha=0.01, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -326,9 +341,14 @@ class PrivateElasticNet(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateElasticNet
-    >>> PrivateElasticNet(l1_ratio=0.9, target_bounds=(0, 1))
-    PrivateElasticNet(l1_ratio=0.9, target_bounds=(0, 1))
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateElasticNet(
+    ...     l1_ratio=0.9, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(
@@ -415,9 +435,14 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateHuberRegressor
-    >>> PrivateHuberRegressor(threshold=1.5, target_bounds=(0, 100))
-    PrivateHuberRegressor(target_bounds=(0, 100), threshold=1.5)
+    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> model = PrivateHuberRegressor(
+    ...     threshold=1.5, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
+    ... )
+    >>> model.fit(X, 10 * X[:, 0]).predict([[0.5]]).round()
+    array([5.])
     """
 
     def __init__(

@@ -67,9 +67,14 @@ class PrivatePoissonRegressor(_PrivateRegressor):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivatePoissonRegressor
-    >>> PrivatePoissonRegressor(max_count=20)
-    PrivatePoissonRegressor(max_count=20)
+    >>> X, visits = np.array([[0.2], [0.8]] * 1000), np.array([2, 8] * 1000)
+    >>> model = PrivatePoissonRegressor(
+    ...     epsilon=1.0, delta=1e-6, max_count=20, feature_bounds=(0, 1)
+    ... )
+    >>> model.fit(X, visits).predict([[0.8]]).round()
+    array([8.])
     """
 
     _engine = WhitenedPoisson

@@ -26,6 +26,7 @@ from hushfit.data import (
     scaling_of,
 )
 from hushfit.errors import InvalidArgument, MissingBoundsWarning
+from hushfit.estimators._arguments import ExplainsArguments
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
     columns_of,
@@ -104,7 +105,9 @@ class Prepared:
     columns: tuple[InputColumn, ...] = ()
 
 
-class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator):
+class _PrivateRegressor(
+    ExplainsArguments, Inferring, PersonSettings, RegressorMixin, BaseEstimator
+):
     """Base of the regressors, which differ in loss and penalty."""
 
     # The penalty's weight when alpha is no setting.
@@ -450,7 +453,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         """
         check_is_fitted(self)
         X = unwrapped(features_of(as_frame(X), self.privacy_.unit.column))
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
                 X,

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted
 from hushfit._typing import AnyArray
 from hushfit.data import Coins
 from hushfit.errors import InsecureNoiseWarning, WeakGuaranteeWarning
-from hushfit.estimators import features_of, persons_in, split_groups
+from hushfit.estimators import ExplainsArguments, features_of, persons_in, split_groups
 from hushfit.model_selection._draws import HeldApart, listed, split, uniform_below
 from hushfit.model_selection._scoring import one_each, one_per_record, scorer_from
 from hushfit.model_selection._trials import Trial, Trials, best_of, sole_payer
@@ -23,7 +23,7 @@ from hushfit.release import Randomness, Terms, promised_and_paid, require_payer
 from hushfit.unit import ROW, PrivacyUnit
 
 
-class PrivateSearchCV(MetaEstimatorMixin, BaseEstimator):
+class PrivateSearchCV(ExplainsArguments, MetaEstimatorMixin, BaseEstimator):
     """Choose settings privately: the best of a random number of random candidates.
 
     Each candidate is fitted and scored privately, and only the best is published. Tuning on private

@@ -73,6 +73,18 @@ def model_card(
     -------
     str
         Markdown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression, load_model, save_model
+    >>> from hushfit.report import model_card
+    >>> X, y = np.array([[0.2], [0.8]] * 200), np.array([0, 1] * 200)
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-4, classes=[0, 1]).fit(X, y)
+    >>> digest = save_model(model, "model.json")
+    >>> card = model_card(load_model("model.json"), digest)
+    >>> card.splitlines()[0]
+    '---'
     """
     subject = _Subject(
         f"{kind_in_words(model)} of {target_name(model)}",

@@ -47,6 +47,18 @@ def report_page(
     -------
     str
         HTML that loads no other file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression, load_model, save_model
+    >>> from hushfit.report import report_page
+    >>> X, y = np.array([[0.2], [0.8]] * 200), np.array([0, 1] * 200)
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-4, classes=[0, 1]).fit(X, y)
+    >>> digest = save_model(model, "model.json")
+    >>> page = report_page(load_model("model.json"), digest)
+    >>> page.startswith("<!doctype html>")
+    True
     """
     title = f"{kind_in_words(model)} of {target_name(model)}"
     sections = [

@@ -16,6 +16,7 @@ from hushfit._typing import AnyArray, Matrix
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import (
+    ExplainsArguments,
     PersonSettings,
     encode_labels,
     features_of,
@@ -46,7 +47,7 @@ from hushfit.unit import ROW, PrivacyUnit
 _PREDICTED_AT_ONCE = 4096
 
 
-class _PrivateNetwork(PersonSettings, BaseEstimator):
+class _PrivateNetwork(ExplainsArguments, PersonSettings, BaseEstimator):
     """Base of the estimators, which differ in their module and in their targets."""
 
     _any_shape: ClassVar[bool] = False

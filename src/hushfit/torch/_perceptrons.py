@@ -128,9 +128,14 @@ class PrivateMLPClassifier(_MLPSettings, _PrivateNetworkClassifier):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit.torch import PrivateMLPClassifier
-    >>> PrivateMLPClassifier(hidden=(64,), feature_bounds=(0, 1), classes=[0, 1])
-    PrivateMLPClassifier(classes=[0, 1], feature_bounds=(0, 1), hidden=(64,))
+    >>> X, y = np.float32([[0.2], [0.8]] * 500), np.array([0, 1] * 500)
+    >>> model = PrivateMLPClassifier(
+    ...     hidden=(8,), epsilon=3.0, delta=1e-5, feature_bounds=(0, 1), classes=[0, 1]
+    ... )
+    >>> model.fit(X, y).predict_proba(X).shape
+    (1000, 2)
     """
 
     def __init__(
@@ -190,9 +195,14 @@ class PrivateMLPRegressor(RegressorMixin, _MLPSettings):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit.torch import PrivateMLPRegressor
-    >>> PrivateMLPRegressor(hidden=(64,), target_bounds=(0, 100))
-    PrivateMLPRegressor(hidden=(64,), target_bounds=(0, 100))
+    >>> X = np.linspace(0, 1, 1000, dtype=np.float32)[:, None]
+    >>> model = PrivateMLPRegressor(
+    ...     hidden=(8,), epsilon=3.0, delta=1e-5, feature_bounds=(0, 1), target_bounds=(0, 100)
+    ... )
+    >>> model.fit(X, 100 * X[:, 0]).predict(X).shape
+    (1000,)
     """
 
     def __init__(

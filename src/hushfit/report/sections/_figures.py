@@ -250,6 +250,12 @@ def bars_figure(
     return _svg(width, height, title, description, [*parts, axis, marks])
 
 
+def three_digits(value: float, sign: str = "") -> str:
+    """A number with three significant digits, large ones without an exponent."""
+    text = f"{value:{sign}.3g}"
+    return f"{float(text):{sign},.0f}" if "e+" in text and abs(value) < 1e12 else text
+
+
 def tick(value: float) -> str:
     """A number at an axis, large ones without an exponent."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"

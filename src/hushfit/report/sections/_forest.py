@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from hushfit.estimators import Line
-from hushfit.report.sections._figures import tick
+from hushfit.report.sections._figures import three_digits, tick
 
 _SHOWN = 25  # rows of a forest plot before "Show all"
 
@@ -50,7 +50,7 @@ def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) ->
     interval and its test.
     """
     clear = line.low > 0 or line.high < 0
-    label = f"{line.coef:.3g}, interval {texts[0]}"
+    label = f"{three_digits(line.coef)}, interval {texts[0]}"
     track = _track(label, (line.low, line.coef, line.high), clear, reach)
     data = (
         f'data-name="{escape(name)}" data-value="{line.coef!r}" data-se="{line.std_err!r}" '
@@ -58,7 +58,8 @@ def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) ->
     )
     return (
         f'<tr {data}><td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
-        f'<td class="n">{line.coef:+.3g}{narrow(texts[0])}</td><td class="n aside">{texts[0]}</td>'
+        f'<td class="n">{three_digits(line.coef, "+")}{narrow(texts[0])}</td>'
+        f'<td class="n aside">{texts[0]}</td>'
         f'<td class="n aside">{texts[1]}</td></tr>'
     )
 
