@@ -40,7 +40,7 @@ from hushfit.privacy import (
     delta_of,
     epsilon_of,
 )
-from hushfit.privacy.costs._cost import parts_of
+from hushfit.privacy.costs._composition import parts_of
 from hushfit.release import FixedSizeBatch, PoissonBatch
 from hushfit.solvers import ProximalGradient
 
