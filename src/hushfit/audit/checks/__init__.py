@@ -114,13 +114,11 @@ from hushfit.audit.checks._persons import (
     fuzz_person_sensitivity,
 )
 from hushfit.audit.checks._prices import (
-    Laws,
     check_choices,
     check_mechanism_price,
     check_price,
     check_quote,
     check_search_price,
-    worst_laws,
 )
 from hushfit.audit.checks._ranking import (
     ListExample,
@@ -140,6 +138,7 @@ from hushfit.audit.checks._runs import (
     check_conversation,
     check_run_noise,
 )
+from hushfit.audit.checks._worst_laws import Laws, worst_laws
 from hushfit.audit.checks.boundary import (
     check_batch_sensitivity,
     check_batches,
