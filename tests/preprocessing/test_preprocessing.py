@@ -43,7 +43,8 @@ from hushfit.preprocessing import (
     pipeline_guarantee,
 )
 from hushfit.preprocessing._parts import private_parts
-from hushfit.preprocessing._pipeline import PipelineAccount, _composed
+from hushfit.preprocessing._pipeline_account import PipelineAccount
+from hushfit.preprocessing._pipeline_guarantee import guarantee_of_account
 from hushfit.preprocessing._quantiles import FIRST_EDGES, Spread
 from hushfit.privacy import (
     Budget,
@@ -998,10 +999,10 @@ def test_no_guarantee_is_stated_over_the_budget():
     account = PipelineAccount(Budget(2.0, 1e-4), Relation.REPLACE_ONE, None)
     for cost in paid:
         Ledger.over(account).charge(cost, "step", Relation.REPLACE_ONE)
-    assert _composed(pipeline, account).epsilon == 2.0
+    assert guarantee_of_account(pipeline, account).epsilon == 2.0
     account.budget = Budget(0.9, 1e-4)
     with pytest.raises(BudgetExceeded, match=r"over the pipeline's 0\.9"):
-        _composed(pipeline, account)
+        guarantee_of_account(pipeline, account)
 
 
 @pytest.mark.usefixtures("quiet_fits")

@@ -15,6 +15,7 @@ from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data import FeatureBounds, Persons, persons_of
 from hushfit.data.lists import Documents, RankedLists, list_starts, one_for_each_list
 from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.estimators._arguments import ExplainsArguments
 from hushfit.estimators._frames import as_frame, column_taken, labels_of, unwrapped
 from hushfit.estimators._linear import no_cell_quoted
 from hushfit.estimators._persons import features_of, name_of_ids
@@ -35,7 +36,7 @@ _ID_EACH = "id for each document"
 _LAYER_SEED = 0  # public: the same hidden layer for everybody
 
 
-class PrivateRanker(BaseEstimator):
+class PrivateRanker(ExplainsArguments, BaseEstimator):
     r"""Learning to rank with a differential-privacy guarantee.
 
     Documents come in lists, one for each query, with a grade for each document: 0 for irrelevant,
@@ -421,7 +422,7 @@ class PrivateRanker(BaseEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Documents as an array in C order, mapped by public bounds or the public feature map."""
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
                 unwrapped(X),
