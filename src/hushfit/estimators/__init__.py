@@ -32,7 +32,7 @@ public_classes                  The label set, sorted
 public_of                       What a fit by a schema takes as public, in words
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
-with_plain_gaps                 Rows in which pandas' marks of missing values are NaN
+with_numbers                    Rows in which objects and texts are floats, each read by itself
 with_unknown_labels             Checked rows and labels, of which some may be unknown
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
@@ -85,6 +85,7 @@ from typing import TYPE_CHECKING
 from hushfit._on_demand import on_demand
 
 if TYPE_CHECKING:
+    from hushfit.estimators._cells import as_cells, with_numbers
     from hushfit.estimators._classifiers import (
         Prepared,
         PrivateLinearSVC,
@@ -113,7 +114,6 @@ if TYPE_CHECKING:
         require_feasible,
     )
     from hushfit.estimators._labels import (
-        as_cells,
         encode_labels,
         places_of,
         public_classes,
@@ -126,7 +126,6 @@ if TYPE_CHECKING:
         refuse_extras,
     )
     from hushfit.estimators._marginal_effects import MarginalEffects
-    from hushfit.estimators._missing import with_plain_gaps
     from hushfit.estimators._persons import (
         PersonSettings,
         ProtectsPersons,
@@ -224,6 +223,6 @@ __all__ = [
     "split_groups",
     "unwrapped",
     "with_missing_targets",
-    "with_plain_gaps",
+    "with_numbers",
     "with_unknown_labels",
 ]

@@ -54,6 +54,7 @@ from hushfit.estimators._labels import (
 )
 from hushfit.estimators._linear import (
     Units,
+    cells_read,
     clipped,
     in_original_units,
     in_record_units,
@@ -565,7 +566,7 @@ class _PrivateLinearClassifier(Inferring, PersonSettings, ClassifierMixin, BaseE
         with no_cell_quoted():
             X = validate_data(
                 self,
-                X,
+                cells_read(self, X, texts=texts),
                 reset=False,
                 accept_sparse="csr",
                 dtype=types_of(texts),

@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from hushfit._typing import Vector
 from hushfit.data import FeatureBounds, RecordScaling, SignedBounds, as_source, scaling_of
 from hushfit.errors import InvalidArgument, MissingBoundsWarning, PrivacyLeakWarning
+from hushfit.estimators._cells import as_cells
 from hushfit.estimators._encoded_rows import EncodedRows
 from hushfit.estimators._features import (
     columns_of,
@@ -40,8 +41,9 @@ from hushfit.estimators._inference import (
     middle_of,
     require_feasible,
 )
-from hushfit.estimators._labels import as_cells, numbers_of
+from hushfit.estimators._labels import numbers_of
 from hushfit.estimators._linear import (
+    cells_read,
     clipped,
     in_original_units,
     input_names,
@@ -484,7 +486,7 @@ class _PrivateRegressor(Inferring, PersonSettings, RegressorMixin, BaseEstimator
         with no_cell_quoted():
             X = validate_data(
                 self,
-                X,
+                cells_read(self, X),
                 reset=False,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],

@@ -31,7 +31,7 @@ from hushfit.estimators import (
     refuse_extras,
     split_groups,
     with_missing_targets,
-    with_plain_gaps,
+    with_numbers,
     with_unknown_labels,
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
@@ -121,7 +121,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
 
     def _validated(self, X: Any, **options: Any) -> Any:
         """Records (and targets, if ``y`` is given) as arrays; no message quotes a value."""
-        given = {"X": with_plain_gaps(X), **options}
+        given = {"X": with_numbers(X), **options}
         arrays = {
             name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
             for name, value in given.items()

@@ -89,7 +89,7 @@ from hushfit.audit.checks import (
     sampled_list_examples,
     source_for,
 )
-from hushfit.audit.suite._suite import FALSE_ALARMS, other_labels, with_odd_label
+from hushfit.audit.suite._suite import FALSE_ALARMS, other_labels, with_odd_cell, with_odd_label
 from hushfit.data import DataSource, Persons, SeededCoins, as_source
 from hushfit.data.schema import NumericColumn, Schema, encode
 from hushfit.data.tables import parse_schema
@@ -1023,6 +1023,7 @@ def _tables() -> list[tuple[Any, Any]]:
         other = X.copy()
         other[7] = odd
         tables.append((other, y))
+    tables += [(cells, y) for cells in with_odd_cell(X, 7)]
     return [*tables, *other_labels(X, y)]
 
 
