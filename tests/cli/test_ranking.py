@@ -170,7 +170,6 @@ def test_options_about_persons_are_not_ignored(folder, capsys, option):
 BAD = {
     "grades among the features": (SCHEMA.replace('"b"', '"grade"'), "ranks.csv"),
     "no largest grade": (SCHEMA.replace("max_grade = 2", ""), "ranks.csv"),
-    "grades beyond it": (SCHEMA.replace("= 2", "= 1"), "ranks.csv"),
     "unknown entry": (SCHEMA + "grades = 3\n", "ranks.csv"),
     "missing column": (SCHEMA.replace('"b"', '"c"'), "ranks.csv"),
     "columns and a number": (SCHEMA + "n_features = 2\n", "ranks.csv"),
