@@ -82,6 +82,14 @@ CASES = [
         InvalidArgument,
         ["not a number", "Encode"],
     ),
+    (
+        "a column of words",
+        {},
+        pd.DataFrame({"age": X[:, 0], "ward": ["north", "south"] * 50}),
+        y,
+        InvalidArgument,
+        ["columns of texts: 'ward'", "Encode"],
+    ),
     # values
     (
         "nan, with nonfinite=raise",

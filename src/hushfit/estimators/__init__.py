@@ -1,5 +1,7 @@
 """scikit-learn estimators on top of the solvers.
 
+ExplainsArguments               An estimator that says what to use instead of an argument that it
+                                does not have
 Prepared                        Rows ready to be fitted, and the public half of the fit
 ChosenScaling                   The scaling of records, and the public length they are divided by
 PrivateLinearSVC                Linear support vector machine (huberised hinge loss) with a
@@ -85,12 +87,9 @@ from typing import TYPE_CHECKING
 from hushfit._on_demand import on_demand
 
 if TYPE_CHECKING:
+    from hushfit.estimators._arguments import ExplainsArguments
     from hushfit.estimators._cells import as_cells, with_numbers
-    from hushfit.estimators._classifiers import (
-        Prepared,
-        PrivateLinearSVC,
-        PrivateLogisticRegression,
-    )
+    from hushfit.estimators._classifiers import Prepared
     from hushfit.estimators._encoded_fit import EncodedUnits, PredictionRanges, fit_encoded
     from hushfit.estimators._encoded_rows import EncodedRows, TableRows
     from hushfit.estimators._feature_maps import (
@@ -125,6 +124,14 @@ if TYPE_CHECKING:
         refusal_of_shape,
         refuse_extras,
     )
+    from hushfit.estimators._linear_classifiers import PrivateLinearSVC, PrivateLogisticRegression
+    from hushfit.estimators._linear_regressors import (
+        PrivateElasticNet,
+        PrivateHuberRegressor,
+        PrivateLasso,
+        PrivateLinearRegression,
+        PrivateRidge,
+    )
     from hushfit.estimators._marginal_effects import MarginalEffects
     from hushfit.estimators._persons import (
         PersonSettings,
@@ -135,23 +142,15 @@ if TYPE_CHECKING:
         refuse_unused_settings,
         split_groups,
     )
+    from hushfit.estimators._poisson import PrivatePoissonRegressor
     from hushfit.estimators._private_fit import Fit, private_fit
     from hushfit.estimators._progress import progress_bar
     from hushfit.estimators._ranges import feature_ranges, ranges_by_place
     from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
-    from hushfit.estimators._regressors import (
-        PrivateElasticNet,
-        PrivateHuberRegressor,
-        PrivateLasso,
-        PrivateLinearRegression,
-        PrivatePoissonRegressor,
-        PrivateRidge,
-        TargetScale,
-        with_missing_targets,
-    )
     from hushfit.estimators._scaling import ChosenScaling
     from hushfit.estimators._selector import PrivateFeatureSelector
     from hushfit.estimators._table_fit import TableFit, fit_table, public_of
+    from hushfit.estimators._targets import TargetScale, with_missing_targets
     from hushfit.estimators._threshold import needs_class_counts
 else:
     __getattr__ = on_demand(__name__)
@@ -165,6 +164,7 @@ __all__ = [
     "DocumentMap",
     "EncodedRows",
     "EncodedUnits",
+    "ExplainsArguments",
     "Fit",
     "FormulaModel",
     "Inference",

@@ -7,7 +7,7 @@ a row before anything is paid.
 import math
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +23,8 @@ _NO_NUMBERS: Final = "OUS"
 # What arrays hold, by the kind of their type, and columns, by its name.
 _HELD: Final = {**dict.fromkeys("biuf", "numbers"), "U": "texts"}
 _DECLARED: Final = re.compile(r"(u?int|bool|float|double|halffloat)|(?P<texts>(large_)?str)")
+# Columns that a message lists.
+_NAMED: Final = 5
 # Types of cells that are one number, or one text; most cells are of these.
 _SIMPLE: Final = (float, int, str, bool)
 
@@ -130,23 +132,29 @@ def _infinity(cell: Any) -> float:
 def _numbers_in(X: AnyArray) -> AnyArray:
     if X.ndim > 2:
         return numbers_of_cells(X.ravel().tolist()).reshape(X.shape)
-    values = np.empty(X.shape)
-    for place in range(X.shape[1]):
-        values[:, place] = _column(X[:, place], f"number {place}")
-    return values
+    places = range(X.shape[1])
+    read = _columns_read({place: X[:, place] for place in places}, [f"number {j}" for j in places])
+    return np.column_stack([*read.values()]) if read else np.empty(X.shape)
 
 
-def _column(cells: AnyArray, name: str) -> Vector:
-    """The numbers of a column; refuses one that has none, and is not just missing."""
-    listed = cells.tolist()
-    values = numbers_of_cells(listed)
-    if np.isnan(values).all() and not all(map(_is_missing, listed)):
+def _columns_read(cells: Mapping[int, AnyArray], names: Sequence[Any]) -> dict[int, Vector]:
+    """The numbers of columns by their places; refuses those that have none, and are not just
+    missing.
+    """
+    read = {place: numbers_of_cells(column.tolist()) for place, column in cells.items()}
+    texts = [
+        str(names[place])
+        for place, values in read.items()
+        if np.isnan(values).all() and not all(map(_is_missing, cells[place].tolist()))
+    ]
+    if texts:
+        named = ", ".join(map(repr, texts[:_NAMED]))
         raise InvalidArgument(
-            f"Column {name} of X has no number: each of its cells is missing or not a number. "
+            f"X has columns of which every value is not a number (columns of texts: {named}). "
             "Encode text columns first, with categories that are publicly known (SchemaEncoder of "
             "hushfit.preprocessing)."
         )
-    return values
+    return read
 
 
 def _is_missing(cell: Any) -> bool:
@@ -159,32 +167,35 @@ def _with_columns_of_pandas(X: Any) -> Any:
     found = [place for place, kind in enumerate(X.dtypes) if kind.kind in _NO_NUMBERS]
     if not found:
         return X
+    cells = {place: np.asarray(X.iloc[:, place], object) for place in found}
     X = X.copy(deep=False)
-    for place in found:
-        cells = np.asarray(X.iloc[:, place], object)
-        X.isetitem(place, _column(cells, repr(X.columns[place])))
+    for place, values in _columns_read(cells, list(X.columns)).items():
+        X.isetitem(place, values)
     return X
 
 
 def _with_columns_of_polars(X: Any) -> Any:
-    made = [
-        type(column)(column.name, _column(as_objects(column.to_list()), repr(column.name)))
-        for column in X
+    columns = list(X)
+    cells = {
+        place: as_objects(column.to_list())
+        for place, column in enumerate(columns)
         if not (column.dtype.is_numeric() or str(column.dtype) in ("Boolean", "Null"))
-    ]
+    }
+    read = _columns_read(cells, X.columns)
+    made = [type(columns[place])(columns[place].name, values) for place, values in read.items()]
     return X.with_columns(made) if made else X
 
 
 def _with_columns_of_arrow(X: Any) -> Any:
     import pyarrow as pa
 
-    types = pa.types
-    for place, field in enumerate(X.schema):
-        kind = field.type
-        if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
-            continue
-        if types.is_null(kind) or types.is_temporal(kind):
-            continue
-        cells = as_objects(X.column(place).to_pylist())
-        X = X.set_column(place, field.name, pa.array(_column(cells, repr(field.name))))
+    of_numbers = pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_null
+    left = *of_numbers, pa.types.is_temporal  # which others refuse
+    cells = {
+        place: as_objects(X.column(place).to_pylist())
+        for place, field in enumerate(X.schema)
+        if not any(is_one(field.type) for is_one in left)
+    }
+    for place, values in _columns_read(cells, X.column_names).items():
+        X = X.set_column(place, X.column_names[place], pa.array(values))
     return X

@@ -76,6 +76,19 @@ def refuse_dates(X: Any) -> None:
         )
 
 
+def text_columns(X: Any) -> list[str]:
+    """Names of the columns of a frame or Arrow table whose type is not one of numbers."""
+    if hasattr(X, "column_names") and hasattr(X, "schema"):
+        import pyarrow as pa
+
+        texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
+        return [field.name for field in X.schema if any(is_one(field.type) for is_one in texts)]
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return []
+    kinds = zip(X.columns, X.dtypes, strict=True)
+    return [str(name) for name, kind in kinds if _is_text(kind)]
+
+
 def refuse_duplicate_names(X: Any) -> None:
     """Refuse a table with two columns of one name."""
     framed = column_names(X) if hasattr(X, "dtypes") else []
@@ -102,6 +115,13 @@ def _dated_columns(X: Any) -> list[Any]:
 def _is_temporal(kind: Any) -> bool:
     """Whether a type of polars or pandas is one of dates or durations."""
     return bool(kind.is_temporal() if hasattr(kind, "is_temporal") else kind.kind in "mM")
+
+
+def _is_text(kind: Any) -> bool:
+    """Whether a type of polars or pandas may be one of texts."""
+    if hasattr(kind, "is_numeric"):
+        return not (kind.is_numeric() or str(kind) == "Boolean")
+    return bool(kind.kind in "OUS")
 
 
 def labels_of(X: Any, y: Any) -> tuple[Any, Any]:

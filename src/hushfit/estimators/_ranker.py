@@ -15,6 +15,7 @@ from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data import FeatureBounds, Persons, persons_of
 from hushfit.data.lists import Documents, RankedLists, list_starts, one_for_each_list
 from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.estimators._arguments import ExplainsArguments
 from hushfit.estimators._cells import as_cells, exact_cells, with_numbers
 from hushfit.estimators._frames import as_frame, column_taken, labels_of, unwrapped
 from hushfit.estimators._labels import numbers_of
@@ -37,7 +38,7 @@ _ID_EACH = "id for each document"
 _LAYER_SEED = 0  # public: the same hidden layer for everybody
 
 
-class PrivateRanker(BaseEstimator):
+class PrivateRanker(ExplainsArguments, BaseEstimator):
     r"""Learning to rank with a differential-privacy guarantee.
 
     Documents come in lists, one for each query, with a grade for each document: 0 for irrelevant,
@@ -90,9 +91,14 @@ class PrivateRanker(BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateRanker
-    >>> PrivateRanker(epsilon=0.5, delta=1e-5)
-    PrivateRanker(delta=1e-05, epsilon=0.5)
+    >>> X, queries = np.tile(np.linspace(0, 1, 10), 200)[:, None], np.repeat(np.arange(200), 10)
+    >>> grades = np.tile(np.arange(10) // 5, 200)
+    >>> model = PrivateRanker(epsilon=1.0, delta=1e-5).fit(X, grades, qid=queries)
+    >>> worse, better = model.predict([[0.1], [0.9]])
+    >>> bool(better > worse)
+    True
     """
 
     # Columns of a frame that were no features.
@@ -418,7 +424,7 @@ class PrivateRanker(BaseEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Documents as an array in C order, mapped by public bounds or the public feature map."""
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
                 with_numbers(unwrapped(X)),

@@ -393,8 +393,17 @@ def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
 
     Examples
     --------
-    >>> from hushfit.preprocessing import pipeline_guarantee
-    >>> pipeline_guarantee(fitted_pipeline).epsilon  # doctest: +SKIP
+    >>> import numpy as np
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from hushfit import PrivateLogisticRegression, PrivateQuantileScaler, pipeline_guarantee
+    >>> X, y = np.array([[0.2], [0.8]] * 500), np.array([0, 1] * 500)
+    >>> steps = (
+    ...     PrivateQuantileScaler(epsilon=0.2),
+    ...     PrivateLogisticRegression(epsilon=0.5, delta=1e-6, classes=[0, 1]),
+    ... )
+    >>> fitted = make_pipeline(*steps).fit(X, y)
+    >>> 0.5 < pipeline_guarantee(fitted).epsilon < 0.7  # less than the sum
+    True
     """
     list(private_parts(pipeline))
     refuse_choices_by_rows(pipeline, None)

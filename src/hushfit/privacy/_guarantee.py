@@ -46,6 +46,15 @@ class ReleaseRecord:
         Which rows were read, for instance ``"all rows"`` or ``"Poisson batches at rate 0.05"``.
     share : float
         Share of the budget, in (0, 1], that was set aside for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-3, classes=[0, 1])
+    >>> guarantee = model.fit(np.eye(8), np.arange(8) % 2).privacy_
+    >>> [(record.name, record.count) for record in guarantee.releases]
+    [('second moment', 1), ('gradient', 60), ('calibration', 1)]
     """
 
     name: str

@@ -37,17 +37,7 @@ report_page      Write a page about a model
 """
 
 from hushfit.report._card import model_card, network_card, ranking_card
-from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
 from hushfit.report._description_page import description_page
-from hushfit.report._evaluate import (
-    DeclaredGroups,
-    HeldOut,
-    Scores,
-    evaluate_model,
-    held_out,
-    scored_batches,
-    table_model,
-)
 from hushfit.report._evaluator_points import (
     AccountTotal,
     Evidence,
@@ -55,14 +45,29 @@ from hushfit.report._evaluator_points import (
     evaluator_points,
     points_dict,
 )
-from hushfit.report._figures import odds_figure, plan_figure, posterior
 from hushfit.report._network_page import network_page
 from hushfit.report._number_forecast import NumberForecast, number_forecast
-from hushfit.report._number_scores import NumberEvaluation
-from hushfit.report._private_scores import GroupScore, PrivateScores, private_scores
 from hushfit.report._ranking_forecast import RankingForecast, ranking_forecast
 from hushfit.report._ranking_page import ranking_page
 from hushfit.report._report_page import report_page
+from hushfit.report.scores import (
+    CalibrationCell,
+    ClassScore,
+    Confusion,
+    DeclaredGroups,
+    Evaluation,
+    GroupScore,
+    HeldOut,
+    NumberEvaluation,
+    PrivateScores,
+    Scores,
+    evaluate_model,
+    held_out,
+    private_scores,
+    scored_batches,
+    table_model,
+)
+from hushfit.report.sections import odds_figure, plan_figure, posterior
 
 __all__ = [
     "AccountTotal",

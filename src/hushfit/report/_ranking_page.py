@@ -7,7 +7,7 @@ import numpy as np
 
 from hushfit.models import RankingModel
 from hushfit.report._evaluator_points import Evidence, evaluator_points
-from hushfit.report._report_page import (
+from hushfit.report.sections import (
     budget_facts,
     budget_section,
     document,

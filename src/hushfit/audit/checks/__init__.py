@@ -78,15 +78,6 @@ sampled_list_examples    Names of the examples whose queries may be sampled
 check_run_noise          Check the noise of a run: scale, freshness and independence
 """
 
-from hushfit.audit.checks._boundary import (
-    check_batch_sensitivity,
-    check_batches,
-    check_ledger,
-    check_paid,
-    check_refusals,
-    check_scores,
-    check_sealed,
-)
 from hushfit.audit.checks._cells import LAYOUTS, check_cells
 from hushfit.audit.checks._deterministic import (
     Fuzzed,
@@ -99,7 +90,6 @@ from hushfit.audit.checks._deterministic import (
     fitted_on,
     fuzz_sensitivity,
 )
-from hushfit.audit.checks._disk_ledger import check_disk_ledger
 from hushfit.audit.checks._exact_laws import (
     ExactCase,
     ExactLaws,
@@ -157,6 +147,16 @@ from hushfit.audit.checks._runs import (
     check_certificate,
     check_conversation,
     check_run_noise,
+)
+from hushfit.audit.checks.boundary import (
+    check_batch_sensitivity,
+    check_batches,
+    check_disk_ledger,
+    check_ledger,
+    check_paid,
+    check_refusals,
+    check_scores,
+    check_sealed,
 )
 
 __all__ = [

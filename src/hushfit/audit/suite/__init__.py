@@ -21,22 +21,17 @@ run_attack              Run one attack; return plain values
 """
 
 from hushfit.audit.suite._audit_page import audit_page
-from hushfit.audit.suite._fast_checks import ATTACK_LEVEL, Check, trimmed_checks
-from hushfit.audit.suite._suite import (
-    FALSE_ALARMS,
-    Explanation,
-    alarm_level,
-    attack_jobs,
-    deterministic_findings,
-    explain,
+from hushfit.audit.suite._explanation import Explanation, explain
+from hushfit.audit.suite._findings import deterministic_findings, noise_findings_of_all
+from hushfit.audit.suite._jobs import FALSE_ALARMS, alarm_level, attack_jobs, run_attack
+from hushfit.audit.suite._results import (
     is_wrong,
     markdown_tables,
     measured_for,
     merged,
-    noise_findings_of_all,
     persons_table,
-    run_attack,
 )
+from hushfit.audit.suite.fast import ATTACK_LEVEL, Check, trimmed_checks
 
 __all__ = [
     "ATTACK_LEVEL",

@@ -89,7 +89,11 @@ Examples:
 @payment_options
 @table_options
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the statistics (JSON)."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="Where to write the statistics: .json, with histograms and the guarantee, or one line for "
+    "each as .csv, .tsv, .parquet or .arrow.",
 )
 @click.option(
     "--report",
@@ -111,15 +115,14 @@ def command(**given: Any) -> None:
     If noise would hide what is asked, nothing is spent, and the message says how many rows are
     needed.
     """
-    from hushfit.cli._files import TableOptions, refuse_to_overwrite, reserved_space
+    from hushfit.cli._files import TableOptions, reserved_space
     from hushfit.cli._paid_model import ledger_of, note_account_of_rows, note_unit_of_schema
     from hushfit.data.schema import read_schema
     from hushfit.models import write_whole
     from hushfit.report import description_page
 
     outputs = [path for path in (given["output"], given["page"]) if path is not None]
-    for path in outputs:
-        refuse_to_overwrite(path, given["overwrite"])
+    _refuse_outputs(given)
     file = read_schema(given["schema_path"])
     schema = replace(file.schema, file=TableOptions.of(given).form(file.schema))
     shares = _shares(given["quantiles"])
@@ -134,13 +137,50 @@ def command(**given: Any) -> None:
         found = _described(schema, survey, shares, notes, ledger, given)
     _print(found, ledger, given)  # first: what was paid for is seen, whatever becomes of files
     if given["output"] is not None:
-        write_whole(Path(given["output"]), json.dumps(_plain(found, ledger), indent=2) + "\n")
+        _write(given["output"], found, ledger)
     if given["page"] is not None:
         title = f"Statistics of {', '.join(Path(path).name for path in given['tables'])}"
         write_whole(Path(given["page"]), description_page(found, title))
     if not given["as_json"]:
         for path in outputs:
             click.echo(f"Written: {path}")
+
+
+def _refuse_outputs(given: dict[str, Any]) -> None:
+    """Refuse files that exist, cannot be written, or promise another format."""
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.cli._written_rows import RowForm, holds_rows
+
+    if (output := given["output"]) is not None:
+        if holds_rows(output):
+            RowForm.of(output)
+            refuse_to_overwrite(output, given["overwrite"])
+        else:
+            refuse_to_overwrite(output, given["overwrite"], ".json", ".csv", ".parquet")
+    if given["page"] is not None:
+        refuse_to_overwrite(given["page"], given["overwrite"], ".html", ".htm")
+
+
+def _write(output: str, found: Any, ledger: Any) -> None:
+    """Write the statistics as rows or as JSON, by the ending of the file's name."""
+    import pyarrow as pa
+
+    from hushfit.cli._written_rows import RowForm, holds_rows, write_rows
+    from hushfit.models import write_whole
+
+    if not holds_rows(output):
+        write_whole(Path(output), json.dumps(_plain(found, ledger), indent=2) + "\n")
+        return
+    form, columns = RowForm.of(output), found.table()
+    cells = [
+        form.texts(pa.array(column, pa.string())) if _are_texts(column) else pa.array(column)
+        for column in columns.values()
+    ]
+    write_rows(output, form, list(columns), [cells], click.echo)
+
+
+def _are_texts(cells: list[Any]) -> bool:
+    return all(cell is None or isinstance(cell, str) for cell in cells)
 
 
 def _shares(text: str) -> tuple[float, ...]:

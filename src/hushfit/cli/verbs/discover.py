@@ -81,7 +81,7 @@ def command(**given: Any) -> None:
     from hushfit.data.schema import SchemaFile, read_schema, schema_to_toml
     from hushfit.models import write_whole
 
-    refuse_to_overwrite(given["output"], given["overwrite"])
+    refuse_to_overwrite(given["output"], given["overwrite"], ".toml")
     file = read_schema(given["schema_path"])
     schema = replace(file.schema, file=TableOptions.of(given).form(file.schema))
     names = _columns(schema, given["columns"])

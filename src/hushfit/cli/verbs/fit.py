@@ -303,7 +303,8 @@ def command(**given: Any) -> None:
     from hushfit.data.lists import RankingSchema
     from hushfit.models import model_json
 
-    refuse_to_overwrite(given["output"], given["overwrite"])
+    ending = ".safetensors" if given["model"] == "mlp" else ".json"
+    refuse_to_overwrite(given["output"], given["overwrite"], ending)
     refuse_ignored(given)
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
@@ -345,8 +346,6 @@ def command(**given: Any) -> None:
     text, digest = model_json(model)
     write_paid(text, digest, record, ledger, Path(given["output"]))
     print_paid(model, ledger, digest, given)
-    if given["inference"] and not given["as_json"]:
-        click.echo(f"\n{model.estimator.summary()}")
     note_bound_account(ledger, model.receipt)
 
 

@@ -205,7 +205,7 @@ class NumericColumn:
         array of shape (n,)
         """
         v = numbers_in(values, self.decimal)
-        codes = [number_of(marker) for marker in self.missing_values]
+        codes = [code for marker in self.missing_values if (code := number_of(marker)) == code]
         return np.where(np.isin(v, codes), np.nan, v) if codes else v
 
     @property

@@ -358,6 +358,13 @@ class ComposedCost(Cost, kind="composed"):
     ----------
     parts : tuple of costs
         None of them composed. The empty tuple is the cost of no release.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, PureCost, compose, epsilon_of
+    >>> both = compose([GaussianCost(noise_multiplier=10.0), PureCost(0.2)])
+    >>> len(both.parts), round(epsilon_of(both, 1e-6, "replace-one"), 3)
+    (2, 0.583)
     """
 
     parts: tuple[ReleaseCost, ...]
@@ -482,6 +489,12 @@ def cost_from_dict(data: Mapping[str, Any]) -> Cost:
     ------
     InvalidArgument
         If the kind is unknown, a field is missing or added, or a value is out of range.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, cost_from_dict
+    >>> cost_from_dict(GaussianCost(noise_multiplier=10.0, count=3).to_dict())
+    GaussianCost(noise_multiplier=10.0, count=3)
     """
     kind = data.get("kind") if isinstance(data, Mapping) else None
     if not isinstance(kind, str) or kind not in Cost.kinds:

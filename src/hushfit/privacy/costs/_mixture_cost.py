@@ -43,6 +43,13 @@ class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
         does.
     count : int, default=1
         How many such releases.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import MixtureGaussianCost, epsilon_of
+    >>> cost = MixtureGaussianCost(noise_multiplier=5.0, rate=0.1, ratio=0.2)
+    >>> round(epsilon_of(cost, 1e-6, "add-remove"), 3)
+    0.234
     """
 
     noise_multiplier: float

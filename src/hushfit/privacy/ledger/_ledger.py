@@ -20,7 +20,13 @@ from hushfit.privacy._relation import Relation
 from hushfit.privacy.accounting import FilteredTotal
 from hushfit.privacy.costs import Cost, compose, require_proof
 from hushfit.privacy.ledger._identity import day_of
-from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally, counted_costs
+from hushfit.privacy.ledger._tally import (
+    AccountTerms,
+    Receipt,
+    Tally,
+    counted_costs,
+    smaller_charge,
+)
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 if TYPE_CHECKING:
@@ -465,6 +471,33 @@ class Ledger:
         # Composed again rather than read from the last receipt: a tighter accountant lowers it.
         return Spent(self._account.tally().epsilon, self.budget.delta)
 
+    def largest_fit(self, delta: float | None = None) -> float:
+        """Epsilon of the largest fit that the ledger still takes, for fits with Gaussian noise such
+        as those of ``solver="auto"``.
+
+        Parameters
+        ----------
+        delta : float, optional
+            Delta of that fit; by default the ledger's.
+
+        Returns
+        -------
+        float
+            Rounded down to three digits; 0 if no fit is possible. The ceiling of a grant, and the
+            limit above which charges wait for a second person, may be lower.
+
+        Examples
+        --------
+        >>> from hushfit.privacy import GaussianCost, Ledger
+        >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+        >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+        >>> round(ledger.spent().epsilon, 2), ledger.largest_fit()
+        (0.69, 0.684)
+        """
+        if delta is not None:
+            Budget(self.budget.epsilon, delta)
+        return self._account.tally().largest_fit(self.budget.delta if delta is None else delta)
+
     def charge(
         self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
     ) -> Receipt:
@@ -512,7 +545,7 @@ class Ledger:
             receipt = Receipt(tally.count + 1, label, cost, relation, so_far, unit)
             after = tally.after(receipt)
             if not after.fits:
-                raise _refusal(after, receipt)
+                raise _refusal(after, receipt, tally.largest_fit(self.budget.delta))
             return replace(receipt, total=Spent(after.epsilon, self.budget.delta))
 
         return self._account.append(decide)
@@ -561,13 +594,13 @@ def _refuse_unit(tally: Tally, label: str, unit: PrivacyUnit) -> None:
         raise LedgerError(f"{label} {problem}. Nothing was spent or released.")
 
 
-def _refusal(after: Tally, receipt: Receipt) -> BudgetExceeded:
-    """Error for a charge that does not fit, with the remedy."""
+def _refusal(after: Tally, receipt: Receipt, largest: float) -> BudgetExceeded:
+    """Error for a charge that does not fit, with the remedy; ``largest`` fits."""
     total, epsilon, budget = after.total, after.epsilon, after.terms.budget
     if after.count == 1 or not isinstance(total, FilteredTotal):
-        return _over_budget(receipt, epsilon, budget)
+        return _over_budget(receipt, epsilon, budget, largest)
     if math.isfinite(epsilon):
-        return _over_budget(receipt, epsilon, budget, _FIXED_REMEDY)
+        return _over_budget(receipt, epsilon, budget, largest, _FIXED_REMEDY)
     if total.left <= 0:
         return BudgetExceeded(
             f"{receipt.label} does not fit: the first payment took the whole of the ledger's "
@@ -581,11 +614,11 @@ def _refusal(after: Tally, receipt: Receipt) -> BudgetExceeded:
             f"delta={budget.delta:g}. Nothing was released. Use a smaller delta, or make "
             "the payment that needs most of delta first."
         )
-    return _over_budget(receipt, epsilon, budget)
+    return _over_budget(receipt, epsilon, budget, largest)
 
 
 def _over_budget(
-    receipt: Receipt, epsilon: float, budget: Budget, remedy: str = ""
+    receipt: Receipt, epsilon: float, budget: Budget, largest: float, remedy: str = ""
 ) -> BudgetExceeded:
     """Error with as many digits as needed to distinguish the total from the budget."""
     digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
@@ -595,7 +628,7 @@ def _over_budget(
         f"{receipt.label} would bring the total to epsilon={total}, over the ledger's "
         f"{budget.epsilon:g}{less} "
         f"(spent so far: {receipt.total.epsilon:.3g}). Nothing was released. "
-        f"Ask for a smaller epsilon, or reuse a model you have already paid for.{remedy}"
+        f"{smaller_charge(largest, budget)}, or reuse a model you have already paid for.{remedy}"
     )
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from hushfit.data import FeatureBounds
 from hushfit.estimators import Inference, Line, feature_ranges
 from hushfit.models import Model
-from hushfit.report._figures import forest_table, interval_row
+from hushfit.report.sections._figures import three_digits
+from hushfit.report.sections._forest import forest_table, interval_row
 
 LEVEL: Final = 0.95
 _UNITS: Final = {
@@ -120,10 +121,10 @@ def _per_step(line: Line, step: float) -> Line:
 
 def _texts(line: Line, link: str) -> tuple[str, str]:
     """The interval, and the ratio that it stands for or the test."""
-    interval = f"{line.low:.3g} to {line.high:.3g}" if line.std_err else "none"
+    interval = f"{three_digits(line.low)} to {three_digits(line.high)}" if line.std_err else "none"
     return (
         interval,
-        f"{math.exp(min(line.coef, 700)):.3g}" if link in _RATIOS else _test(line.pvalue),
+        three_digits(math.exp(min(line.coef, 700))) if link in _RATIOS else _test(line.pvalue),
     )
 
 
