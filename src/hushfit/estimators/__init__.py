@@ -34,7 +34,7 @@ public_classes                  The label set, sorted
 public_of                       What a fit by a schema takes as public, in words
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
-with_plain_gaps                 Rows in which pandas' marks of missing values are NaN
+with_numbers                    Rows in which objects and texts are floats, each read by itself
 with_unknown_labels             Checked rows and labels, of which some may be unknown
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
@@ -88,6 +88,7 @@ from hushfit._on_demand import on_demand
 
 if TYPE_CHECKING:
     from hushfit.estimators._arguments import ExplainsArguments
+    from hushfit.estimators._cells import as_cells, with_numbers
     from hushfit.estimators._classifiers import Prepared
     from hushfit.estimators._encoded_fit import EncodedUnits, PredictionRanges, fit_encoded
     from hushfit.estimators._encoded_rows import EncodedRows, TableRows
@@ -112,7 +113,6 @@ if TYPE_CHECKING:
         require_feasible,
     )
     from hushfit.estimators._labels import (
-        as_cells,
         encode_labels,
         places_of,
         public_classes,
@@ -133,7 +133,6 @@ if TYPE_CHECKING:
         PrivateRidge,
     )
     from hushfit.estimators._marginal_effects import MarginalEffects
-    from hushfit.estimators._missing import with_plain_gaps
     from hushfit.estimators._persons import (
         PersonSettings,
         ProtectsPersons,
@@ -224,6 +223,6 @@ __all__ = [
     "split_groups",
     "unwrapped",
     "with_missing_targets",
-    "with_plain_gaps",
+    "with_numbers",
     "with_unknown_labels",
 ]

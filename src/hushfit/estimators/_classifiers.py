@@ -54,6 +54,7 @@ from hushfit.estimators._labels import (
 )
 from hushfit.estimators._linear import (
     Units,
+    cells_read,
     clipped,
     in_original_units,
     in_record_units,
@@ -567,7 +568,7 @@ class _PrivateLinearClassifier(
         with no_cell_quoted(X):
             X = validate_data(
                 self,
-                X,
+                cells_read(self, X, texts=texts),
                 reset=False,
                 accept_sparse="csr",
                 dtype=types_of(texts),

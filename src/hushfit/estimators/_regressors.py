@@ -48,6 +48,7 @@ from hushfit.estimators._inference import (
 )
 from hushfit.estimators._linear import (
     Units,
+    cells_read,
     clipped,
     in_original_units,
     input_names,
@@ -456,7 +457,7 @@ class _PrivateRegressor(
         with no_cell_quoted(X):
             X = validate_data(
                 self,
-                X,
+                cells_read(self, X),
                 reset=False,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],

@@ -10,7 +10,8 @@ import numpy as np
 
 from hushfit._typing import Vector
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
-from hushfit.estimators._labels import as_cells, numbers_of
+from hushfit.estimators._cells import as_cells
+from hushfit.estimators._labels import numbers_of
 
 # What arrays that are no targets hold, by the kind of their type; texts, of other types.
 _HELD = {"M": "dates", "m": "durations"}

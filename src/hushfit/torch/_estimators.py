@@ -25,7 +25,7 @@ from hushfit.estimators import (
     public_classes,
     refuse_extras,
     split_groups,
-    with_plain_gaps,
+    with_numbers,
     with_unknown_labels,
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
@@ -60,7 +60,7 @@ class _PrivateNetwork(ExplainsArguments, PersonSettings, BaseEstimator):
 
     def _validated(self, X: Any, **options: Any) -> Any:
         """Records (and targets, if ``y`` is given) as arrays; no message quotes a value."""
-        given = {"X": with_plain_gaps(X), **options}
+        given = {"X": with_numbers(X), **options}
         arrays = {
             name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
             for name, value in given.items()

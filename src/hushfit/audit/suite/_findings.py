@@ -115,6 +115,16 @@ def other_labels(X: AnyArray, y: AnyArray) -> list[tuple[AnyArray, Any]]:
     return [*changed, *with_odd_label(X, y, 7)]
 
 
+def with_odd_cell(X: AnyArray, row: int) -> list[AnyArray]:
+    """The rows as objects, of which one has a cell that is no number."""
+    found = []
+    for cell in ("text", None, 10**400):
+        cells = X.astype(object)
+        cells[row, 0] = cell
+        found.append(cells)
+    return found
+
+
 def with_odd_label(X: AnyArray, y: AnyArray, row: int) -> list[tuple[AnyArray, Any]]:
     """Tables with a list of labels of which one is another object than all others."""
     odd: tuple[Any, ...] = ("text", None, [1], 10**400)

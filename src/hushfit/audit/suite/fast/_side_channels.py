@@ -16,7 +16,7 @@ from hushfit.audit.checks import (
     check_sealed,
     check_side_channels,
 )
-from hushfit.audit.suite._findings import other_labels, with_odd_label
+from hushfit.audit.suite._findings import other_labels, with_odd_cell, with_odd_label
 from hushfit.audit.suite.fast._check import Check
 from hushfit.data.schema import NumericColumn, Schema, encode
 from hushfit.estimators import PrivateLasso, PrivateLinearSVC, PrivateLogisticRegression
@@ -99,6 +99,7 @@ def _tables() -> list[tuple[Any, Any]]:
         other = X.copy()
         other[7] = odd
         tables.append((other, y))
+    tables += [(cells, y) for cells in with_odd_cell(X, 7)]
     return [*tables, *other_labels(X, y)]
 
 
