@@ -38,6 +38,7 @@ _RULES: Final = {
     False: "composition: prices were fixed before the first answer",
 }
 _NO_RULE: Final = "composition: there is no budget to hold"
+_REUSE: Final = "reuse a model you have already paid for"
 _FIXED_REMEDY: Final = (
     " Only if all analyses and their costs were fixed before the first answer, and none will be "
     "left out, a ledger for fixed analyses is valid and has more room (adaptive=False in Python, "
@@ -628,7 +629,7 @@ def _over_budget(
         f"{receipt.label} would bring the total to epsilon={total}, over the ledger's "
         f"{budget.epsilon:g}{less} "
         f"(spent so far: {receipt.total.epsilon:.3g}). Nothing was released. "
-        f"{smaller_charge(largest, budget)}, or reuse a model you have already paid for.{remedy}"
+        f"{smaller_charge(largest, budget, _REUSE)}.{remedy}"
     )
 
 
