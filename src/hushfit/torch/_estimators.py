@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from hushfit._typing import AnyArray, Matrix
 from hushfit.data import FeatureBounds
@@ -168,13 +169,15 @@ def _cross_entropy(outputs: Tensor, classes: Tensor) -> Tensor:
 class _PrivateNetworkClassifier(ClassifierMixin, _PrivateNetwork):
     """What classifiers of networks have in common."""
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the network and charge its cost.
 
         Parameters
         ----------
-        X : array or tensor of shape (n_records, ...)
-        y : array or tensor of shape (n_records,)
+        X : array or tensor of shape (n_records, ...), or TensorDataset
+            A dataset has the records and the labels.
+        y : array or tensor of shape (n_records,), optional
+            Not given with a dataset.
         groups : array of shape (n_records,) or str, optional
             Ids: whose record each is. The privacy unit is then one person with all of their
             records (user-level privacy). None protects single records.
@@ -185,6 +188,7 @@ class _PrivateNetworkClassifier(ClassifierMixin, _PrivateNetwork):
         """
         refuse_extras(unsupported)
         Budget(self.epsilon, self.delta)
+        X, y = _taken_apart(X, y)
         X, ids = split_groups(X, groups, y)
         if self.classes is None:
             X, y = self._validated(X, y=y)
@@ -429,6 +433,27 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
         return [*super()._public(), *given]
 
 
+def _taken_apart(X: Any, y: Any) -> tuple[Any, Any]:
+    """Records and labels, also of a dataset that holds both."""
+    if y is not None or not isinstance(X, Dataset | DataLoader):
+        return X, y
+    if isinstance(X, TensorDataset) and len(X.tensors) == 2:
+        return X.tensors
+    raise InvalidArgument(
+        f"X is a {type(X).__name__}. Give records and labels as arrays or tensors, or a "
+        "TensorDataset of both. fit_private(module, nn.CrossEntropyLoss(), dataset, ...) of "
+        "hushfit.torch takes every dataset with a length; batches are drawn there, so of a "
+        "DataLoader it takes loader.dataset."
+    )
+
+
+def _channels_last(shape: tuple[int, ...]) -> str:
+    """A hint for records that look like images with the channels last."""
+    if len(shape) != 3 or shape[-1] not in (1, 3, 4) or shape[0] in (1, 3, 4):
+        return ""
+    return " If they are images, torch has the channels first: X.transpose(0, 3, 1, 2)."
+
+
 def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Shape of the outputs of one record; refuses a module that takes no such records."""
     dtype = next((one.dtype for one in module.parameters()), torch.float32)
@@ -439,6 +464,6 @@ def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
         raise InvalidArgument(
             f"{type(module).__name__} does not take records of shape {shape}: {error}. Nothing was "
             "charged. Give records of another shape, or change the module, whose forward pass must "
-            "not need gradients."
+            f"not need gradients.{_channels_last(shape)}"
         ) from None
     return tuple(one_tensor(module, outputs).shape[1:])

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from hushfit.cli._dry_run import option as dry_run_option
+from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import table_options
 from hushfit.cli._paid_model import payment_options, print_payment
 from hushfit.cli._printing import (
@@ -102,6 +104,7 @@ Examples:
     help="Where to write a page with histograms and intervals (HTML).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+@dry_run_option
 @json_option
 def command(**given: Any) -> None:
     """Print means, quantiles and shares of labels of TABLE, each with a confidence interval that
@@ -240,8 +243,8 @@ def _described(
     from hushfit.statistics import describe_columns
     from hushfit.unit import ROW
 
-    budget = Budget(given["epsilon"], given["delta"])
-    terms = Terms(budget, "hushfit describe", Randomness.of(given["seed"]), ledger, notes=notes)
+    budget, payer = Budget(given["epsilon"], given["delta"]), payer_of(ledger, given)
+    terms = Terms(budget, "hushfit describe", Randomness.of(given["seed"]), payer, notes=notes)
     columns, persons = _read(schema, survey, given)
     unit = ROW if persons is None else persons.unit
     n_units = len(next(iter(columns.values()))) if persons is None else persons.n_persons

@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from hushfit.cli._dask import cluster_rows, dask_options, refuse_ignored
+from hushfit.cli._dry_run import option as dry_run_option
+from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import table_options
 from hushfit.cli._models import MODELS, FitOptions
 from hushfit.cli._options import as_written, written_options
@@ -257,6 +259,7 @@ Examples:
     help="Where to write the model (JSON).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@dry_run_option
 @json_option
 def command(**given: Any) -> None:
     """Fit a model to TABLE and write it as JSON. A TABLE is a file (CSV, Parquet, Arrow, or a
@@ -485,7 +488,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
             estimator,
             rows,
             file,
-            ledger,
+            payer_of(ledger, given),
             redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])),
         )
 

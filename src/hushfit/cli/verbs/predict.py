@@ -66,8 +66,8 @@ def command(
     nearest grade with its position among them, from 0. A ranking model gives the query, the score
     and the place of each document in its list; grades are not needed.
 
-    A label that a spreadsheet would run as a formula, since it begins with = + - @ and is no
-    number, gets an apostrophe in front.
+    In text files a label that a spreadsheet would run as a formula, since it begins with = + - @
+    and is no number, gets an apostrophe in front.
     """
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.cli._written_rows import RowForm, write_rows

@@ -275,11 +275,14 @@ def _rounded(epsilon: float, towards: Callable[[float], int], digits: int = 3) -
     return float(f"{towards(epsilon * 10.0**place) / 10.0**place:.{digits}g}")
 
 
-def smaller_charge(largest: float, budget: Budget) -> str:
+def smaller_charge(largest: float, budget: Budget, otherwise: str) -> str:
     """What to do about a charge that does not fit; ``largest`` is the epsilon that does."""
     if not largest:
-        return "No further fit is possible"
-    return f"Ask for a smaller epsilon: at delta={budget.delta:g} up to {largest:g} fits"
+        return f"No further fit with Gaussian noise is possible: {otherwise}"
+    return (
+        f"Ask for a smaller epsilon (at delta={budget.delta:g} up to {largest:g} fits), or "
+        f"{otherwise}"
+    )
 
 
 def counted_costs(terms: AccountTerms, receipts: Iterable[Receipt]) -> tuple[Cost, ...]:

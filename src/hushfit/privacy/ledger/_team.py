@@ -282,12 +282,12 @@ class Team:
             )
         after = grant.tally.after(receipt)
         if not after.fits:
+            ask = f"ask an administrator ({self._named}) for a higher ceiling"
             raise BudgetExceeded(
                 f"{receipt.label} would bring {user!r} to epsilon={after.epsilon:.4g}, over the "
                 f"ceiling of {grant.budget.epsilon:g} that was granted on {self.name!r} (spent so "
                 f"far: {grant.tally.epsilon:.3g}). Nothing was spent or released. "
-                f"{smaller_charge(grant.largest_fit, grant.budget)}, or "
-                f"ask an administrator ({self._named}) for a higher ceiling."
+                f"{smaller_charge(grant.largest_fit, grant.budget, ask)}."
             )
         return grant
 

@@ -10,6 +10,7 @@ budget_section        Where the budget went
 guarantee_section     The guarantee in words
 odds_section          What epsilon means for an attacker's belief
 points_section        What an evaluator must be told
+forest                Weights as a forest plot that can be searched and sorted
 coefficients_section  Coefficients, with what is known of their errors
 evaluation_section    Scores on held-out rows
 shapes_section        Effects of the numeric columns of an additive model
@@ -20,7 +21,7 @@ posterior             Bounds of an attacker's belief after a release
 narrow                What narrow screens show under a number
 """
 
-from hushfit.report.sections._coefficients import coefficients_section
+from hushfit.report.sections._coefficients import coefficients_section, forest
 from hushfit.report.sections._document import document, section
 from hushfit.report.sections._evaluation import evaluation_section
 from hushfit.report.sections._figures import bars_figure, odds_figure, plan_figure, posterior
@@ -42,6 +43,7 @@ __all__ = [
     "coefficients_section",
     "document",
     "evaluation_section",
+    "forest",
     "guarantee_section",
     "kind_in_words",
     "lead",

@@ -39,7 +39,7 @@ def coefficients_section(model: Model) -> str:
     for k, own in enumerate(coef[:, shown]):
         values = np.append(own, intercept[k])
         errors = None if model.standard_error is None else model.standard_error[k][[*shown, -1]]
-        tables.append(_forest(names, values, errors, _direction(model, k)))
+        tables.append(forest(names, values, errors, _direction(model, k)))
     how = (
         "The whiskers are two standard errors to each side: the effect of the privacy noise alone "
         "on the weight, estimated by replaying the fit with fresh noise on its released answers "
@@ -123,7 +123,8 @@ def _carries_nothing(name: str, value: float, error: float | None) -> bool:
     return name.endswith(_OTHER) and (error is None or abs(value) <= 2 * error)
 
 
-def _forest(names: list[str], values: Any, errors: Any, title: str) -> str:
+def forest(names: list[str], values: Any, errors: Any, title: str) -> str:
+    """Weights as a forest plot that can be searched and sorted; ``errors`` may be None."""
     margins = np.zeros(len(values)) if errors is None else 2 * errors
     largest = float(np.abs(values).max())
     reach = float(np.max(np.abs(values) + np.minimum(margins, largest or 1.0))) or 1.0
