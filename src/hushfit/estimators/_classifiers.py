@@ -455,7 +455,7 @@ class _PrivateLinearClassifier(
             ROW if persons is None else persons.unit,
             feature_map,
         )
-        X = whole_rows(X, self.nonfinite, bounds, feature_map)
+        X = whole_rows(X, self._rule_of_gaps, bounds, feature_map)
         signed = self._signed_bounds(X)
         source = as_source(
             X if signed is None else signed.apply(X),
@@ -693,7 +693,7 @@ class _PrivateLinearClassifier(
             public.append("the feature map, which no row enters")
         if isinstance(self.scaling, Real):
             public.append(f"the length that rows are divided by, {given}")
-        rule = stated_rule(self.nonfinite, self.feature_bounds is not None)
+        rule = stated_rule(self._rule_of_gaps, self.feature_bounds is not None)
         notes = [f"Records {scaling.in_words}; {rule}{self._rule_of_labels}."]
         if self.classes is None:
             notes.append("The classes were read from the labels, outside the guarantee.")

@@ -248,7 +248,7 @@ class _PrivateRegressor(
         columns = self._columns(bounds, input_names(self))
         n_units = X.shape[0] if persons is None else persons.n_persons
         feature_map = self.feature_map(n_units, columns)
-        X = whole_rows(X, self.nonfinite, bounds, feature_map)
+        X = whole_rows(X, self._rule_of_gaps, bounds, feature_map)
         scale = self._scale(y)
         if self._features_are_public:  # which rows are used must not depend on labels
             y = np.where(np.isnan(y), scale.low + (scale.high - scale.low) / 2, y)
@@ -538,7 +538,7 @@ class _PrivateRegressor(
             else "Records are scaled to unit length and their targets with them, so long rows "
             "weigh less"
         )
-        rule = stated_rule(self.nonfinite, bounded or self.feature_bounds is not None)
+        rule = stated_rule(self._rule_of_gaps, bounded or self.feature_bounds is not None)
         return Terms(
             budget,
             type(self).__name__,
