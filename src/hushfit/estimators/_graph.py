@@ -7,7 +7,7 @@ import numpy as np
 
 from hushfit._typing import IntVector
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._classifiers import PrivateLogisticRegression
+from hushfit.estimators._linear_classifiers import PrivateLogisticRegression
 from hushfit.estimators._scaling import ChosenScaling
 from hushfit.penalties import L1, Penalty
 from hushfit.privacy import Budget

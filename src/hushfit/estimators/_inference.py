@@ -549,6 +549,12 @@ class Inferring:
         """The table of coefficients with their errors, tests and intervals."""
         return self.inference_.summary(level)
 
+    @property
+    def _rule_of_gaps(self) -> str:
+        """What becomes of missing values in a fit: a filled one would bias coefficients."""
+        given: str = vars(self)["nonfinite"]
+        return "zero" if self.inference and given == "fill" else given
+
     def _score_steps(self) -> ScoreSteps:
         """The solver: unless the model is said to hold, with weights that are as even as noise
         allows, or altogether even.

@@ -11,10 +11,10 @@ from typing import Any
 from hushfit._version import __version__
 from hushfit.models import Model, RankingModel
 from hushfit.privacy import Guarantee
-from hushfit.report._evaluate import AnyEvaluation
 from hushfit.report._evaluator_points import Evidence, evaluator_points
 from hushfit.report._network_page import training_facts
-from hushfit.report._report_page import kind_in_words, lead, target_name
+from hushfit.report.scores import AnyEvaluation
+from hushfit.report.sections import kind_in_words, lead, target_name
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 _LOAD = """```python

@@ -35,14 +35,13 @@ from hushfit.models import (
     restore_names,
 )
 from hushfit.privacy import Guarantee
-from hushfit.torch._estimators import (
+from hushfit.torch._estimators import PrivateNeuralClassifier, outputs_of
+from hushfit.torch._fit import NetworkFit, Training
+from hushfit.torch._perceptrons import (
     PrivateMLPClassifier,
     PrivateMLPRegressor,
-    PrivateNeuralClassifier,
     multilayer_perceptron,
-    outputs_of,
 )
-from hushfit.torch._fit import NetworkFit, Training
 
 _VERSION = "3"
 _READ = ("2", _VERSION)  # version 2 says nothing of the training

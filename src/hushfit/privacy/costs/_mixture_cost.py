@@ -16,7 +16,12 @@ from hushfit.errors import UnsupportedRelation
 from hushfit.privacy import _check
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._relation import Relation, replaces_one
-from hushfit.privacy.costs._cost import MOST_MU, GaussianCost, PoissonGaussianCost, unsampled_mu
+from hushfit.privacy.costs._gaussian_cost import (
+    MOST_MU,
+    GaussianCost,
+    PoissonGaussianCost,
+    unsampled_mu,
+)
 from hushfit.privacy.costs._release_cost import Directions, Pair, ReleaseCost
 
 # Newton's method on a convex function from the right of the root: more than enough for the last
