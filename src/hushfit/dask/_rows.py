@@ -88,7 +88,7 @@ class DaskRows:
     >>> schema = Schema((NumericColumn("age", 0, 110),), CategoricalColumn("ill", ("no", "yes")))
     >>> table = pd.DataFrame({"age": [40, 70] * 500, "ill": ["no", "yes"] * 500})
     >>> table.to_parquet("visits.parquet")
-    >>> with Client(processes=False, dashboard_address=None) as client:
+    >>> with Client(processes=False, dashboard_address=None, memory_limit=0) as client:
     ...     with DaskRows.from_parquet("visits.parquet", schema, client=client) as rows:
     ...         PrivateLogisticRegression(epsilon=1.0, delta=1e-5).fit(rows).classes_
     array(['no', 'yes'], dtype='<U3')

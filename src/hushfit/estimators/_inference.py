@@ -42,6 +42,7 @@ CLUSTER = "cluster"
 INTERCEPT = "(intercept)"
 MIDDLE = "the middle of the public ranges"
 _REMEDY = "Use more rows, a larger epsilon, or fewer or less collinear columns."
+_UNDETERMINED = "collinear columns and levels without rows"
 # Columns with at least this share of the largest entry of the weakest direction are named.
 _NAMED = 0.4
 
@@ -434,10 +435,12 @@ class Inference:
         }[self.verdict]
         if self.verdict == "none" or not self.hidden.any():
             return said
-        return (
-            f"{said} None for {', '.join(self._hidden_names)}: noise hides what rows say there, "
-            f"as it does for collinear columns and levels without rows. {_REMEDY}"
+        why = (
+            f"rows say nothing about them, as it is with {_UNDETERMINED}. Leave some out."
+            if math.isinf(self.guarantee.epsilon)
+            else f"noise hides what rows say there, as it does for {_UNDETERMINED}. {_REMEDY}"
         )
+        return f"{said} None for {', '.join(self._hidden_names)}: {why}"
 
     @property
     def weighting(self) -> str:

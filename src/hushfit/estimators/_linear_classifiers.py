@@ -82,7 +82,8 @@ class PrivateLogisticRegression(_PrivateLinearClassifier):
     inference : bool, default=False
         Whether to estimate ordinary coefficients (log-odds) with standard errors, intervals and
         tests that cover sampling and noise: ``summary()``, ``conf_int()``, ``pvalues_``. For two
-        classes, with ``feature_bounds`` and enough rows; predictions are less accurate.
+        classes, with ``feature_bounds`` and enough rows; predictions are less accurate. Rows with a
+        missing value are left out of the fit.
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.

@@ -70,7 +70,8 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     inference : bool, default=False
         Whether to estimate ordinary coefficients with standard errors, intervals and tests that
         cover sampling and noise (``summary()``, ``conf_int()``). Needs ``feature_bounds`` and
-        enough rows; predictions are less accurate than without.
+        enough rows; predictions are less accurate than without. Rows with a missing value are left
+        out of the fit.
     cov_type : {"model", "robust", "cluster"}, default="model"
         Covariance of the coefficients; "robust" holds where the model does not. With ``groups``
         it is clustered by person, and "cluster" is another name for it.
