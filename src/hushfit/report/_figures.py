@@ -308,9 +308,9 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
 
 def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) -> str:
     """One coefficient with its interval, on the scale from -reach to reach; ``texts`` are the
-    interval and its test.
+    interval and its test. One without an error has no interval.
     """
-    clear = line.low > 0 or line.high < 0
+    clear = line.std_err > 0 and (line.low > 0 or line.high < 0)
     start, stop = _share(line.low, reach), _share(line.high, reach)
     label = f"{line.coef:.3g}, interval {texts[0]}"
     track = (
