@@ -285,7 +285,8 @@ def command(**given: Any) -> None:
 
     With --inference coefficients are in the units of the columns (log-odds, units of the target, or
     logarithms of rate ratios), with the first label of a column as the reference. Too few rows are
-    refused before anything is spent. A row with a label that the schema does not list is left out.
+    refused before anything is spent. A row with a label that the schema does not list is left out,
+    and one without a number, unless the schema has a `fill` or an indicator of missing values.
 
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
     also be LETOR (SVMlight) text. Its `unit` says what is protected.
