@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from hushfit.cli._dask import cluster_rows, dask_options, refuse_ignored
+from hushfit.cli._dry_run import option as dry_run_option
+from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import table_options
 from hushfit.cli._models import MODELS, FitOptions
 from hushfit.cli._options import as_written, written_options
@@ -257,6 +259,7 @@ Examples:
     help="Where to write the model (JSON).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@dry_run_option
 @json_option
 def command(**given: Any) -> None:
     """Fit a model to TABLE and write it as JSON. A TABLE is a file (CSV, Parquet, Arrow, or a
@@ -304,7 +307,8 @@ def command(**given: Any) -> None:
     from hushfit.data.lists import RankingSchema
     from hushfit.models import model_json
 
-    refuse_to_overwrite(given["output"], given["overwrite"])
+    ending = ".safetensors" if given["model"] == "mlp" else ".json"
+    refuse_to_overwrite(given["output"], given["overwrite"], ending)
     refuse_ignored(given)
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
@@ -346,8 +350,6 @@ def command(**given: Any) -> None:
     text, digest = model_json(model)
     write_paid(text, digest, record, ledger, Path(given["output"]))
     print_paid(model, ledger, digest, given)
-    if given["inference"] and not given["as_json"]:
-        click.echo(f"\n{model.estimator.summary()}")
     note_bound_account(ledger, model.receipt)
 
 
@@ -489,7 +491,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
             estimator,
             rows,
             file,
-            ledger,
+            payer_of(ledger, given),
             redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])),
         )
 

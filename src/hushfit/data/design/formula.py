@@ -118,7 +118,13 @@ class FormulaDesign:
     schema: Schema
 
     def __post_init__(self) -> None:
-        target = None if self.schema.target is None else self.schema.target.name
+        if self.schema.target is None:
+            raise InvalidArgument(
+                f"the formula {self.formula!r} needs the kind and range of {self._sides[0]!r}, and "
+                "the schema has no target. Give one: Schema(columns, target), or [target] in its "
+                "file."
+            )
+        target = self.schema.target.name
         if self._sides[0] != target:
             raise InvalidArgument(
                 f"the formula {self.formula!r} is about {self._sides[0]!r}, and the target of the "

@@ -20,7 +20,13 @@ from hushfit.privacy._relation import Relation
 from hushfit.privacy.accounting import FilteredTotal
 from hushfit.privacy.costs import Cost, compose, require_proof
 from hushfit.privacy.ledger._identity import day_of
-from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally, counted_costs
+from hushfit.privacy.ledger._tally import (
+    AccountTerms,
+    Receipt,
+    Tally,
+    counted_costs,
+    smaller_charge,
+)
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 if TYPE_CHECKING:
@@ -32,6 +38,7 @@ _RULES: Final = {
     False: "composition: prices were fixed before the first answer",
 }
 _NO_RULE: Final = "composition: there is no budget to hold"
+_REUSE: Final = "reuse a model you have already paid for"
 _FIXED_REMEDY: Final = (
     " Only if all analyses and their costs were fixed before the first answer, and none will be "
     "left out, a ledger for fixed analyses is valid and has more room (adaptive=False in Python, "
@@ -465,6 +472,33 @@ class Ledger:
         # Composed again rather than read from the last receipt: a tighter accountant lowers it.
         return Spent(self._account.tally().epsilon, self.budget.delta)
 
+    def largest_fit(self, delta: float | None = None) -> float:
+        """Epsilon of the largest fit that the ledger still takes, for fits with Gaussian noise such
+        as those of ``solver="auto"``.
+
+        Parameters
+        ----------
+        delta : float, optional
+            Delta of that fit; by default the ledger's.
+
+        Returns
+        -------
+        float
+            Rounded down to three digits; 0 if no fit is possible. The ceiling of a grant, and the
+            limit above which charges wait for a second person, may be lower.
+
+        Examples
+        --------
+        >>> from hushfit.privacy import GaussianCost, Ledger
+        >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+        >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+        >>> round(ledger.spent().epsilon, 2), ledger.largest_fit()
+        (0.69, 0.684)
+        """
+        if delta is not None:
+            Budget(self.budget.epsilon, delta)
+        return self._account.tally().largest_fit(self.budget.delta if delta is None else delta)
+
     def charge(
         self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
     ) -> Receipt:
@@ -496,6 +530,47 @@ class Ledger:
             If the relation differs from the ledger's, the account does not take charges for this
             unit, or it lives in another process.
         """
+        return self._account.append(self._decision(cost, label, relation, unit))
+
+    def rehearse(
+        self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
+    ) -> Receipt:
+        """The receipt that `charge` would return now; nothing is recorded and nothing is paid.
+
+        Parameters
+        ----------
+        cost, label, relation, unit
+            As for `charge`.
+
+        Returns
+        -------
+        Receipt
+
+        Raises
+        ------
+        BudgetExceeded, LedgerError
+            As `charge`. A charge that would wait for a second person raises `ApprovalNeeded`, and
+            no request is made.
+
+        Examples
+        --------
+        >>> from hushfit.privacy import GaussianCost, Ledger
+        >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+        >>> receipt = ledger.rehearse(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+        >>> round(receipt.total.epsilon, 3), len(ledger.entries)
+        (0.686, 0)
+        """
+        from hushfit.privacy.ledger._disk_ledger import DiskAccount
+
+        account, decide = self._account, self._decision(cost, label, relation, unit)
+        if isinstance(account, DiskAccount):
+            return account.rehearse(decide)
+        return decide(account.tally())
+
+    def _decision(
+        self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit
+    ) -> Decide:
+        """What decides about a charge: returns its receipt, or refuses it."""
         relation = Relation.parse(relation)
         _check.text(label, "label")
         require_proof(cost, relation)
@@ -512,10 +587,10 @@ class Ledger:
             receipt = Receipt(tally.count + 1, label, cost, relation, so_far, unit)
             after = tally.after(receipt)
             if not after.fits:
-                raise _refusal(after, receipt)
+                raise _refusal(after, receipt, tally.largest_fit(self.budget.delta))
             return replace(receipt, total=Spent(after.epsilon, self.budget.delta))
 
-        return self._account.append(decide)
+        return decide
 
     def __copy__(self) -> "Ledger":
         return self
@@ -561,13 +636,13 @@ def _refuse_unit(tally: Tally, label: str, unit: PrivacyUnit) -> None:
         raise LedgerError(f"{label} {problem}. Nothing was spent or released.")
 
 
-def _refusal(after: Tally, receipt: Receipt) -> BudgetExceeded:
-    """Error for a charge that does not fit, with the remedy."""
+def _refusal(after: Tally, receipt: Receipt, largest: float) -> BudgetExceeded:
+    """Error for a charge that does not fit, with the remedy; ``largest`` fits."""
     total, epsilon, budget = after.total, after.epsilon, after.terms.budget
     if after.count == 1 or not isinstance(total, FilteredTotal):
-        return _over_budget(receipt, epsilon, budget)
+        return _over_budget(receipt, epsilon, budget, largest)
     if math.isfinite(epsilon):
-        return _over_budget(receipt, epsilon, budget, _FIXED_REMEDY)
+        return _over_budget(receipt, epsilon, budget, largest, _FIXED_REMEDY)
     if total.left <= 0:
         return BudgetExceeded(
             f"{receipt.label} does not fit: the first payment took the whole of the ledger's "
@@ -575,28 +650,35 @@ def _refusal(after: Tally, receipt: Receipt) -> BudgetExceeded:
             "was released. Reuse the model you have already paid for."
         )
     if total.lost > total.room:
+        digits = _digits_apart(float(total.lost), total.room)
         return BudgetExceeded(
             f"{receipt.label} does not fit: the failure probability of payments after the first "
-            f"would be {float(total.lost):.3g}, over the {total.room:.3g} that a ledger allows at "
+            f"would be {float(total.lost):.{digits}g}, over the {total.room:.{digits}g} that a "
+            "ledger allows at "
             f"delta={budget.delta:g}. Nothing was released. Use a smaller delta, or make "
             "the payment that needs most of delta first."
         )
-    return _over_budget(receipt, epsilon, budget)
+    return _over_budget(receipt, epsilon, budget, largest)
 
 
 def _over_budget(
-    receipt: Receipt, epsilon: float, budget: Budget, remedy: str = ""
+    receipt: Receipt, epsilon: float, budget: Budget, largest: float, remedy: str = ""
 ) -> BudgetExceeded:
     """Error with as many digits as needed to distinguish the total from the budget."""
-    digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
+    digits = _digits_apart(epsilon, budget.epsilon)
     total = f"{epsilon:.{digits}g}" if math.isfinite(epsilon) else "inf (no privacy)"
     less = " less its reserve for discrete noise" if epsilon <= budget.epsilon else ""
     return BudgetExceeded(
         f"{receipt.label} would bring the total to epsilon={total}, over the ledger's "
         f"{budget.epsilon:g}{less} "
         f"(spent so far: {receipt.total.epsilon:.3g}). Nothing was released. "
-        f"Ask for a smaller epsilon, or reuse a model you have already paid for.{remedy}"
+        f"{smaller_charge(largest, budget, _REUSE)}.{remedy}"
     )
+
+
+def _digits_apart(first: float, second: float) -> int:
+    """As many digits as needed to tell two numbers apart, at least three."""
+    return next((k for k in range(3, 17) if f"{first:.{k}g}" != f"{second:.{k}g}"), 17)
 
 
 def _title(name: str) -> str:
