@@ -22,7 +22,11 @@ _BINARY: Final = {
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
     **dict.fromkeys((".arrow", ".feather", ".ipc"), "arrow"),
 }
-_PACKED: Final = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_PACKED: Final[dict[str, Callable[..., Any]]] = {
+    ".gz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
 # Formats that a name may promise and that are not written: a file under such a name would not open.
 _UNWRITTEN: Final = (".xlsx", ".xlsm", ".xls", ".ods", ".json", ".html", ".pdf", ".zst", ".zip")
 # What spreadsheets read as the start of a formula, unless the whole cell is a number.
