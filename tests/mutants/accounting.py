@@ -373,7 +373,7 @@ _BATCHES = "hushfit.release.mechanisms._batches"
 ACCOUNTING = (
     Mutant(
         "wrong convention",
-        "hushfit.privacy.costs._cost",
+        "hushfit.privacy.costs._gaussian_cost",
         "A replace-one cost is computed from the add-remove pair of distributions, in units of "
         "one record's bound.",
         record_for_sensitivity,

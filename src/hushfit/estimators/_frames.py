@@ -54,7 +54,7 @@ class ArrowFrame:
 
     def __getitem__(self, names: Any) -> Any:
         if isinstance(names, str):
-            return self.table.column(names).to_numpy()
+            return self.table.column(names)
         return ArrowFrame(self.table.select(names))
 
 
@@ -140,4 +140,4 @@ def column_taken(X: Any, given: Any, argument: str, holds: str) -> tuple[Any, An
             f"{argument}={given!r} names a column, but X has none of that name, or several. Give a "
             f"data frame with it, or an array with one {holds}."
         )
-    return without_column(X, given), np.asarray(X[given])
+    return without_column(X, given), X[given]

@@ -12,6 +12,7 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
+from hushfit.estimators._cells import with_numbers
 from hushfit.estimators._frames import refuse_dates, refuse_duplicate_names, text_columns
 from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
@@ -36,6 +37,7 @@ def validated_rows(
     check_rule(estimator.nonfinite)
     refuse_dates(X)
     refuse_duplicate_names(X)
+    X = cells_read(estimator, X, texts=texts)
     with no_cell_quoted(X):
         X, y = validate_data(
             estimator,
@@ -51,6 +53,13 @@ def validated_rows(
     if options.get("y_numeric") and y.dtype.kind in "US":
         raise InvalidArgument("y has a value that is not a number. Give a target of numbers.")
     return X, y
+
+
+def cells_read(estimator: Any, X: Any, *, texts: bool = False) -> Any:
+    """Rows in which objects and texts are floats, unless texts are wanted, or an error for whatever
+    is no number.
+    """
+    return X if texts or estimator.nonfinite == "raise" else with_numbers(X)
 
 
 def types_of(texts: bool) -> Any:

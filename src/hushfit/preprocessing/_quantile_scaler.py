@@ -93,9 +93,12 @@ class PrivateQuantileScaler(
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit.preprocessing import PrivateQuantileScaler
-    >>> PrivateQuantileScaler(epsilon=0.1, output="rank")
-    PrivateQuantileScaler(epsilon=0.1, output='rank')
+    >>> ages = np.linspace(20, 80, 4000)[:, None]
+    >>> scaler = PrivateQuantileScaler(epsilon=1.0, output="rank").fit(ages)
+    >>> scaler.transform([[50.0]]).round(1)
+    array([[0.5]])
     """
 
     def __init__(

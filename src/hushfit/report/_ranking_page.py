@@ -5,7 +5,7 @@ from html import escape
 
 from hushfit.models import RankingModel
 from hushfit.report._evaluator_points import Evidence, evaluator_points
-from hushfit.report._report_page import (
+from hushfit.report.sections import (
     budget_facts,
     budget_section,
     document,

@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
-from hushfit.preprocessing._pipeline import PipelineAccount
+from hushfit.preprocessing._pipeline_account import PipelineAccount
 from hushfit.privacy import (
     ApproximateCost,
     Budget,

@@ -483,10 +483,12 @@ def _recommend_additive(estimator: Any, schema: Any) -> None:
 
 def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit.cli._paid_model import refuse_large_delta
+    from hushfit.data.design import telling_gaps
     from hushfit.models import fit_rows
     from hushfit.privacy.ledger import redacted
 
-    with _rows(file.schema, given) as rows:
+    schema = telling_gaps(file.schema) if estimator.inference else file.schema
+    with _rows(schema, given) as rows:
         allowed = given["allow_large_delta"]
         refuse_large_delta(given["delta"], rows.n_units, rows.privacy_unit, allowed)
         _warn_of_few(rows, given)

@@ -29,10 +29,10 @@ from typing import Any, BinaryIO, TypeVar
 import pyarrow as pa
 import pyarrow.parquet
 
-from hushfit.data.schema import UTF_8, TextForm
+from hushfit.data.schema import LAST_HEADER, UTF_8, TextForm
 from hushfit.data.tables._databases import SCHEMES, DatabaseTable, is_address
 from hushfit.data.tables._text_blocks import BlockParser, Ragged, TooLong, row_blocks
-from hushfit.data.tables._title_rows import LOOKED_AT, header_among
+from hushfit.data.tables._title_rows import header_among
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.threads import parallel_map
 
@@ -139,6 +139,15 @@ def find_tables(
     InvalidArgument
         If a file does not exist, its format is not known, or one file is given twice, also under
         different names.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hushfit.data.tables import find_tables
+    >>> for month in ("january", "february"):
+    ...     _ = Path(f"{month}.csv").write_text("age,ill\\n40,no\\n")
+    >>> [table.path for table in find_tables(["*ary.csv"])]
+    ['february.csv', 'january.csv']
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
@@ -163,7 +172,7 @@ def sniffed_form(table: Table) -> TextForm:
         row of the header if a title is above it, also of a spreadsheet.
     """
     if table.format == "excel" and table.form.header is None:
-        first = [[cell.strip() for cell in row] for row in _sheet_texts(table, LOOKED_AT)]
+        first = [[cell.strip() for cell in row] for row in _sheet_texts(table, LAST_HEADER)]
         return replace(table.form, header=header_among(first))
     if table.format not in _TEXT_FORMATS or table.path == STDIN:
         return table.form
@@ -186,7 +195,7 @@ def sniffed_form(table: Table) -> TextForm:
 
 def _header_below_title(path: str, packing: str | None, table: Table) -> int | None:
     """The line of the header if a title is above it: by the delimiter that finds most names."""
-    lines = _first_lines(path, packing, LOOKED_AT)
+    lines = _first_lines(path, packing, LAST_HEADER)
     known = table.form.delimiter
     found: dict[int, int] = {}  # lines, and how many names they have
     for delimiter in _OTHER_DELIMITERS if known is None else (known,):

@@ -58,6 +58,15 @@ class Receipt:
         Total that the ledger had spent after this payment.
     unit : PrivacyUnit, default=ROW
         Whom the cost is for.
+
+    Examples
+    --------
+    >>> from hushfit import Ledger
+    >>> from hushfit.privacy import GaussianCost
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+    >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+    >>> receipt.number, receipt.label, round(receipt.total.epsilon, 3)
+    (1, 'mean', 0.686)
     """
 
     number: int

@@ -14,8 +14,8 @@ from hushfit.data.schema import CategoricalColumn, OrdinalTarget, Schema, Target
 from hushfit.data.tables import RowCodec, Table, table_batches, target_values
 from hushfit.errors import InvalidArgument, TooFewRows
 from hushfit.models import Model, is_network, read_model
-from hushfit.report._class_scores import Evaluation, class_scores
-from hushfit.report._number_scores import NumberEvaluation, number_scores
+from hushfit.report.scores._class_scores import Evaluation, class_scores
+from hushfit.report.scores._number_scores import NumberEvaluation, number_scores
 from hushfit.unit import PrivacyUnit
 
 # More groups than this are an id and no property.

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import xlogy
 
 from hushfit._typing import IntVector, Vector
-from hushfit.report._class_scores import CalibrationCell, Confusion
-from hushfit.report._score_errors import (
+from hushfit.report.scores._class_scores import CalibrationCell, Confusion
+from hushfit.report.scores._score_errors import (
     independence,
     mean_influences,
     plus_minus,

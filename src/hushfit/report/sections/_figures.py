@@ -3,17 +3,14 @@ has a text description.
 """
 
 import math
-import re
 import zlib
 from collections.abc import Sequence
 from html import escape
 from typing import Any
 
-from hushfit.estimators import Line
 from hushfit.forecast import Forecast
-from hushfit.report._class_scores import CalibrationCell
+from hushfit.report.scores import CalibrationCell
 
-_SHOWN = 25  # rows of a forest plot before "Show all"
 _WIDE_BAND = 0.6  # beliefs after 50 percent, from which on curves are flat there
 _STANDALONE = (
     "<style>text{font:13px "
@@ -242,7 +239,7 @@ def bars_figure(
     axis = f'<line class="axis" x1="{left}" x2="{width - left}" y1="{y(0.0)}" y2="{y(0.0)}"/>'
     places = ((left, edges[0], "start"), (width - left, edges[-1], "end"))
     marks = "".join(
-        f'<text class="soft" x="{x}" y="{height - 5}" text-anchor="{anchor}">{_tick(edge)}</text>'
+        f'<text class="soft" x="{x}" y="{height - 5}" text-anchor="{anchor}">{tick(edge)}</text>'
         for x, edge, anchor in places
     )
     description = ", ".join(
@@ -259,7 +256,7 @@ def three_digits(value: float, sign: str = "") -> str:
     return f"{float(text):{sign},.0f}" if "e+" in text and abs(value) < 1e12 else text
 
 
-def _tick(value: float) -> str:
+def tick(value: float) -> str:
     """A number at an axis, large ones without an exponent."""
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e12 else f"{value:.4g}"
 
@@ -270,118 +267,6 @@ def _rounded_up(value: float) -> float:
         return 1.0
     step = 10.0 ** math.floor(math.log10(value))
     return math.ceil(value / step) * step
-
-
-def narrow(text: str) -> str:
-    """What narrow screens show under a number, in place of a column of its own."""
-    return f'<small class="narrow">{text}</small>' if text else ""
-
-
-def forest_row(name: str, value: float, error: float | None, reach: float) -> str:
-    """One coefficient: its position on the scale from -reach to reach, and two standard errors to
-    each side.
-    """
-    margin = 2 * (error or 0.0)
-    clear = abs(value) > margin
-    ratio = abs(value) / error if error else math.inf
-    digits = _digits(reach)
-    beside = "" if error is None else f"± {error:,.{digits}f}"
-    label = f"{value:.3g}" + (f", plus or minus {margin:.3g}" if error else "")
-    start, stop = _share(value - margin, reach), _share(value + margin, reach)
-    track = (
-        f'<span class="track" role="img" aria-label="{label}">'
-        f'<i class="reach" style="left:{start:.2f}%;width:{stop - start:.2f}%"></i>'
-        f'<i class="point{"" if clear else " faint"}" style="left:{_share(value, reach):.2f}%"></i>'
-        "</span>"
-    )
-    cells = [
-        f'<td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
-        f'<td class="n">{value:+,.{digits}f}{narrow(beside)}</td>',
-    ]
-    if error is not None:
-        cells += [
-            f'<td class="n aside">{error:,.{digits}f}</td>',
-            f'<td class="n aside">{f"{ratio:.1f}" if error else "–"}</td>',
-        ]
-    data = (
-        f'data-name="{escape(name)}" data-value="{value!r}" data-size="{abs(value)!r}" '
-        f'data-se="{error or 0.0!r}"'
-    )
-    return (
-        f'<tr {data} data-ratio="{ratio if math.isfinite(ratio) else 1e9!r}">{"".join(cells)}</tr>'
-    )
-
-
-def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) -> str:
-    """One coefficient with its interval, on the scale from -reach to reach; ``texts`` are the
-    interval and its test.
-    """
-    clear = line.low > 0 or line.high < 0
-    start, stop = _share(line.low, reach), _share(line.high, reach)
-    label = f"{three_digits(line.coef)}, interval {texts[0]}"
-    track = (
-        f'<span class="track" role="img" aria-label="{escape(label)}">'
-        f'<i class="reach" style="left:{start:.2f}%;width:{stop - start:.2f}%"></i>'
-        f'<i class="point{"" if clear else " faint"}" style="left:{_share(line.coef, reach):.2f}%">'
-        "</i></span>"
-    )
-    data = (
-        f'data-name="{escape(name)}" data-value="{line.coef!r}" data-se="{line.std_err!r}" '
-        f'data-ratio="{abs(line.z)!r}"'
-    )
-    return (
-        f'<tr {data}><td class="name">{_breakable(name)}</td><td class="plot">{track}</td>'
-        f'<td class="n">{three_digits(line.coef, "+")}{narrow(texts[0])}</td>'
-        f'<td class="n aside">{texts[0]}</td>'
-        f'<td class="n aside">{texts[1]}</td></tr>'
-    )
-
-
-def forest_table(
-    title: str,
-    columns: Sequence[tuple[str, str, str]],
-    rows: Sequence[str],
-    reach: float,
-    after: str,
-) -> str:
-    """Rows of a forest plot under heads that sort them: a key, a text and classes each."""
-    heads = [
-        f'<th class="{extra.strip()}" scope="col"><button type="button" '
-        f'data-key="{key}">{text}</button></th>'
-        for key, text, extra in columns
-    ]
-    end = float(f"{reach:.2g}")
-    marks = (
-        f"<span>{_tick(-end)}</span><span style='left:50%'>0</span><span "
-        f"style='left:100%'>{_tick(end)}</span>"
-    )
-    plot = (
-        f'<th class="plot" scope="col"><span class="scale" aria-hidden="true">{marks}</span></th>'
-    )
-    return (
-        f"<div data-forest><h3>{escape(title)}</h3>"
-        '<div class="bar" hidden><input type="search" placeholder="Find a feature" '
-        'aria-label="Find a feature">'
-        '<button type="button" data-more aria-expanded="false">Show all</button></div>'
-        f'<table class="forest" data-shown="{_SHOWN}"><thead>'
-        f"<tr>{heads[0]}{plot}{''.join(heads[1:])}</tr></thead>"
-        f"<tbody>{''.join(rows)}</tbody></table>{after}</div>"
-    )
-
-
-def _breakable(name: str) -> str:
-    """A name that may be broken after its signs."""
-    return "<wbr>".join(escape(part) for part in re.split(r"(?<=[=_#/.-])", name))
-
-
-def _digits(reach: float) -> int:
-    """Decimals of numbers up to a reach: about three significant digits."""
-    size = math.floor(math.log10(reach))
-    return max(3 - size, 0) if size >= 0 else 2 - size
-
-
-def _share(value: float, reach: float) -> float:
-    return min(max(50 + 48 * value / reach, 0.0), 100.0)
 
 
 class _Square:

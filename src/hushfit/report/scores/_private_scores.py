@@ -32,8 +32,8 @@ from hushfit.release import (
     Target,
     Terms,
 )
-from hushfit.report._class_scores import Confusion
-from hushfit.report._evaluate import DeclaredGroups, HeldOut
+from hushfit.report.scores._class_scores import Confusion
+from hushfit.report.scores._evaluate import DeclaredGroups, HeldOut
 from hushfit.unit import PrivacyUnit
 
 _CONFUSION, _RESIDUALS, _TARGETS = "confusion matrix", "residuals", "targets"

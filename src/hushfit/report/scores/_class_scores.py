@@ -8,7 +8,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from hushfit._typing import AnyArray, BoolVector, IntVector, Matrix, Vector
-from hushfit.report._score_errors import (
+from hushfit.report.scores._score_errors import (
     auc_influences,
     independence,
     mean_influences,

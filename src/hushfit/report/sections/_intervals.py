@@ -9,7 +9,8 @@ import numpy as np
 from hushfit.data import FeatureBounds
 from hushfit.estimators import Inference, Line, feature_ranges
 from hushfit.models import Model
-from hushfit.report._figures import forest_table, interval_row, three_digits
+from hushfit.report.sections._figures import three_digits
+from hushfit.report.sections._forest import forest_table, interval_row
 
 LEVEL: Final = 0.95
 _UNITS: Final = {
