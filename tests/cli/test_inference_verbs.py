@@ -142,6 +142,20 @@ def test_a_row_without_a_number_is_left_out_unless_the_schema_says_what_it_becom
     assert "age=<missing>" in load_model("told.json").estimator.inference_.names
 
 
+def test_a_coefficient_without_an_interval_is_not_drawn_as_a_clear_one(targets):
+    """No row is in ward d. Its dot is hollow, and no odds ratio stands beside it."""
+    schema = Path("ill.toml").read_text().replace('"c"]', '"c", "d"]')
+    Path("wide.toml").write_text(schema)
+    assert fitted(targets, "wide", "--inference").code == 0
+    assert targets("report", "wide.json", "-o", "r.html", "--overwrite").code == 0
+    rows = Path("r.html").read_text().split("<tr data-name=")[1:]
+    shown = {row.split('"')[1]: row for row in rows}
+    assert 'class="point faint"' in shown["ward=d"]
+    assert shown["ward=d"].count("&ndash;") == 1
+    assert 'class="point"' in shown["age, per 20"]
+    assert "&ndash;" not in shown["age, per 20"]
+
+
 def test_persons_are_clusters_on_the_command_line(targets):
     result = fitted(
         targets, "ill", "--inference", "--cov-type", "robust", "--even-weights", "--person", "id"

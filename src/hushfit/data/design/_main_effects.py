@@ -9,7 +9,7 @@ missing one becomes. The first label of a column is public, and so is every rang
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, TypeGuard
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -193,18 +193,14 @@ def telling_gaps(schema: Schema) -> Schema:
     >>> MainEffects(schema, telling_gaps(schema)).rows({"age": [30, None], "beds": [1, 2]}).tolist()
     [[30.0, 1.0], [nan, 2.0]]
     """
-    return replace(
-        schema,
-        columns=tuple(
-            replace(column, missing="indicator") if _has_no_fill(column) else column
-            for column in schema.columns
-        ),
-    )
+    return replace(schema, columns=tuple(map(_telling_gaps, schema.columns)))
 
 
-def _has_no_fill(column: Any) -> TypeGuard[NumericColumn]:
-    """Whether nothing is said about what a missing number becomes."""
-    return isinstance(column, NumericColumn) and column.missing == "fill" and column.fill is None
+def _telling_gaps(column: Any) -> Any:
+    """The column, with an indicator if nothing is said about what a missing number becomes."""
+    if isinstance(column, NumericColumn) and column.missing == "fill" and column.fill is None:
+        return replace(column, missing="indicator")
+    return column
 
 
 def _columns_of(column: Any, at: int) -> Iterator[_Kept]:

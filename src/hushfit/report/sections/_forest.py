@@ -47,9 +47,9 @@ def forest_row(name: str, value: float, error: float | None, reach: float) -> st
 
 def interval_row(name: str, line: Line, texts: tuple[str, str], reach: float) -> str:
     """One coefficient with its interval, on the scale from -reach to reach; ``texts`` are the
-    interval and its test.
+    interval and its test. One without an error has no interval.
     """
-    clear = line.low > 0 or line.high < 0
+    clear = line.std_err > 0 and (line.low > 0 or line.high < 0)
     label = f"{three_digits(line.coef)}, interval {texts[0]}"
     track = _track(label, (line.low, line.coef, line.high), clear, reach)
     data = (

@@ -38,7 +38,8 @@ def _how(found: Inference) -> str:
     intervals = (
         f"<p>The whiskers are confidence intervals of {LEVEL:.0%}. They cover both errors: that "
         "other people might have been in the table, and the privacy noise. A hollow dot means that "
-        "the interval contains zero. Those furthest from zero, in standard errors, come first.</p>"
+        "the interval contains zero, or that there is none. Those furthest from zero, in standard "
+        "errors, come first.</p>"
         if found.verdict != "none"
         else ""
     )
@@ -120,12 +121,14 @@ def _per_step(line: Line, step: float) -> Line:
 
 
 def _texts(line: Line, link: str) -> tuple[str, str]:
-    """The interval, and the ratio that it stands for or the test."""
-    interval = f"{three_digits(line.low)} to {three_digits(line.high)}" if line.std_err else "none"
-    return (
-        interval,
-        three_digits(math.exp(min(line.coef, 700))) if link in _RATIOS else _test(line.pvalue),
-    )
+    """The interval, and the ratio that it stands for or the test; neither of a coefficient that is
+    hidden.
+    """
+    if not line.std_err:
+        return "none", "&ndash;"
+    interval = f"{three_digits(line.low)} to {three_digits(line.high)}"
+    ratio = three_digits(math.exp(min(line.coef, 700))) if link in _RATIOS else _test(line.pvalue)
+    return interval, ratio
 
 
 def _test(pvalue: float) -> str:
