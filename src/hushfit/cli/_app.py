@@ -76,9 +76,10 @@ class Verbs(click.Group):
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
             similar = get_close_matches(args[0], VERBS, n=1)
-            if similar:
-                error.message += f" Did you mean {similar[0]}?"
-            raise
+            if not similar:
+                raise
+            text = f"{error.message} Did you mean {similar[0]}?"
+            raise click.UsageError(text, ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Verbs"):
