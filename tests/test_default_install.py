@@ -20,6 +20,7 @@ DOORS = {
     "hushfit.data.design.formula",
     "hushfit.data.tables._excel",
     "hushfit.features._wavelets",
+    "hushfit.federated.deployment._certificates",
     "hushfit.federated.deployment._envelope",
     "hushfit.federated.deployment._job_guard",
     "hushfit.federated.deployment._owner_processes",

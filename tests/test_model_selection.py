@@ -18,8 +18,8 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.pipeline import Pipeline
 
 from _support import RELATIONS, curator_over, source_of
-from hushfit import Ledger, PrivateLogisticRegression, model_selection
-from hushfit.audit.checks._boundary import recorded_boundary
+from hushfit import Ledger, PrivateLogisticRegression
+from hushfit.audit.checks.boundary import recorded_boundary
 from hushfit.data import SeededCoins, persons_of
 from hushfit.errors import (
     BudgetExceeded,
@@ -34,8 +34,8 @@ from hushfit.model_selection import (
     PrivateSearchCV,
     TrialAccount,
     Trials,
+    _trials,
     best_of,
-    dearest,
     listed,
     scorer_from,
     split,
@@ -62,6 +62,7 @@ from hushfit.privacy.accounting._random_stopping import (
     Logarithmic,
     TruncatedPoisson,
     best_of_many,
+    dearest,
     stopping_rule,
 )
 from hushfit.release import Plan, Planned, TotalScore
@@ -670,13 +671,13 @@ def test_a_score_is_needed_for_every_record(scoring):
 def test_one_odd_label_in_a_list_moves_the_scores_by_one_at_most(scoring, odd, monkeypatch):
     """A search over models that do not depend on the rows, with the label of each row in turn."""
     X, y = rows(40)
-    released, totals = model_selection.released_score, []
+    released, totals = _trials.released_score, []
 
     def noted(scores, *terms):
         totals.append(scores.sum())
         return released(scores, *terms)
 
-    monkeypatch.setattr(model_selection, "released_score", noted)
+    monkeypatch.setattr(_trials, "released_score", noted)
 
     def total_of(labels):
         del totals[:]
@@ -700,6 +701,7 @@ def test_labels_in_two_columns_are_refused_before_payment():
     assert ledger.entries == ()
 
 
+@pytest.mark.usefixtures("quiet_fits")
 def test_a_search_finds_the_better_settings():
     """With many trials and little noise it takes the penalty that does not shrink all weights."""
     X, y = rows(2000)
@@ -867,8 +869,8 @@ def test_a_search_fits_and_scores_different_persons(monkeypatch):
         seen.append(("score", set(table[:, -1]), None))
         return model.predict(table) == labels
 
-    fitted_with = model_selection.fitted_with
-    monkeypatch.setattr(model_selection, "fitted_with", watched)
+    fitted_with = _trials.fitted_with
+    monkeypatch.setattr(_trials, "fitted_with", watched)
     found = search(epsilon=5.0, scoring=scoring).fit(X, y, groups=ids)
     fits, scores = ([part for part in seen if part[0] == kind] for kind in ("fit", "score"))
     assert len(fits) == len(scores) >= 1

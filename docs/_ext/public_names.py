@@ -8,7 +8,6 @@ lists those names with a line each.
 import inspect
 import re
 from collections.abc import Iterator
-from enum import Enum
 from importlib import import_module
 from typing import Any
 
@@ -27,8 +26,12 @@ PUBLIC = {
     "hushfit.statistics": """describe quote mean median quantile proportion mean_difference
         proportion_difference histogram counts Estimate Bars Description""",
     "hushfit.privacy": """epsilon_of delta_of calibrate compose repeat gaussian_mu gaussian_delta
-        GaussianCost PoissonGaussianCost FixedSizeGaussianCost PureCost RdpCost GroupGuarantee
-        SecureSampler SeededSampler OpenDPSampler sampler_for discretisation_loss""",
+        GaussianCost PoissonGaussianCost FixedSizeGaussianCost PureCost RdpCost ComposedCost
+        ObjectiveCost ClassicObjectiveCost PersonObjectiveCost MixtureGaussianCost
+        PermutedGaussianCost ThresholdedGaussianCost AboveThresholdCost GatedCost BoundedRangeCost
+        ApproximateCost cost_from_dict GaussianFilter RdpOdometer GroupGuarantee ReleaseRecord
+        Receipt Spent SecureSampler SeededSampler OpenDPSampler sampler_for discretisation_loss""",
+    "hushfit.unit": "PrivacyUnit AccountUnit",
     "hushfit.losses": """Logistic HuberHinge Squared LeastSquares SaturatingSquares Poisson Softmax
         OneVsRest Loss""",
     "hushfit.penalties": """L1 ElasticNet ScaledL2 WeightedL1 GroupLasso SparseGroup FusedLasso
@@ -46,23 +49,30 @@ PUBLIC = {
         make_sparse_classification Adult Heart LabelledRows SparseClassification""",
     "hushfit.data.schema": """Schema SchemaFile NumericColumn CategoricalColumn DateColumn
         HashedColumn CountTarget OrdinalTarget read_schema schema_to_toml""",
-    "hushfit.models": "Model Provenance read_model",
+    "hushfit.data.tables": "CodedRows find_tables",
+    "hushfit.estimators": "LayerMap QuadraticMap ChainedMaps",
+    "hushfit.models": "Model Provenance read_model save_ranker load_ranker",
     "hushfit.federated": """fit_together Network Together PPADMM IPPADMM
         DVP MADMM RADMM DPADMM""",
     "hushfit.forecast": "forecast rows_needed interval_forecast Forecast IntervalForecast",
     "hushfit.theory": """Setting Bound all_bounds ss_admm mp_admm rsgd_ar pp_admm ipp_admm dp_sadmm
         dp_vradmm smoothing_gain""",
-    "hushfit.report": "number_forecast ranking_forecast",
+    "hushfit.report": "report_page model_card number_forecast ranking_forecast",
     "hushfit.audit": "audit audit_solver lower_bound Audit Bound Claim Verdict",
     "hushfit.torch": """PrivateMLPClassifier PrivateMLPRegressor PrivateNeuralClassifier fit_private
-        FrozenModule multilayer_perceptron save_network load_network""",
+        NetworkFit Progress FrozenModule multilayer_perceptron save_network load_network export_onnx
+        load_mnist load_cifar10 read_idx""",
+    "hushfit.torch.solvers": "NetworkSGD NetworkAdam NetworkBLS NetworkSolver State",
     "hushfit.mlflow": "save_pyfunc",
-    "hushfit.dask": "ClusterLost",
+    "hushfit.dask": "DaskRows connected ClusterLost",
     "hushfit.errors": """HushfitError InvalidArgument UnknownName BudgetExceeded LedgerError
         UnsupportedRelation InfeasibleBudget NotCertified TooFewRows NonFiniteRecords OutOfMemory
-        NoIntervals PrivacyLeakWarning WeakGuaranteeWarning MissingBoundsWarning
-        TooLittleDataWarning InsecureNoiseWarning NotConvergedWarning""",
+        NoIntervals ApprovalNeeded OldJournal UndeclaredRelease PrivacyLeakWarning
+        WeakGuaranteeWarning MissingBoundsWarning TooLittleDataWarning InsecureNoiseWarning
+        NotConvergedWarning""",
 }
+
+_ENTRIES_OF_A_SCREEN = 3
 
 # Steps of a fit that other packages of the library take; users call `fit` and `quote`.
 STEPS = [
@@ -84,14 +94,6 @@ def public_names() -> Iterator[tuple[str, str]]:
         yield from ((module, name) for name in names.split())
 
 
-def needs_example(thing: Any) -> bool:
-    """Classes and functions do; protocols, errors, enumerations and constants have a sentence."""
-    if inspect.isclass(thing):
-        protocol = getattr(thing, "_is_protocol", False)
-        return not protocol and not issubclass(thing, Enum | BaseException)
-    return inspect.isfunction(thing)
-
-
 def is_documented(thing: Any) -> bool:
     """Whether a name can have a docstring of its own; aliases of types and constants cannot."""
     return inspect.isclass(thing) or inspect.isfunction(thing)
@@ -103,7 +105,7 @@ def first_line(thing: Any) -> str:
 
 
 class PublicNames(SphinxDirective):
-    """Full entries of a module's public names, then a line for each of its other exports."""
+    """A table of a module's public names, their entries, and a line for each other export."""
 
     required_arguments = 1
 
@@ -111,10 +113,11 @@ class PublicNames(SphinxDirective):
         """Write the entries as reStructuredText, and have it parsed."""
         module = self.arguments[0]
         home, public = import_module(module), PUBLIC[module].split()
-        lines = [f".. currentmodule:: {module}", ""]
+        lines = [f".. currentmodule:: {module}", "", *_table(module, home, public)]
         for name in public:
             lines += [*self._entry(module, name, getattr(home, name)), ""]
-        others = [name for name in getattr(home, "__all__", ()) if name not in public]
+        shown = {*public, *PUBLIC["hushfit"].split()}
+        others = [name for name in getattr(home, "__all__", ()) if name not in shown]
         others = [name for name in others if is_documented(getattr(home, name))]
         if module != "hushfit" and others:
             lines += [".. rubric:: For extensions", ""]
@@ -133,6 +136,19 @@ class PublicNames(SphinxDirective):
         if inspect.isclass(thing) and issubclass(thing, BaseException):
             kind = "exception"
         return [f".. auto{kind}:: {module}.{name}", *_members(thing)]
+
+
+def _table(module: str, home: Any, names: list[str]) -> list[str]:
+    """A line for each name, with a link to its entry, where there are more than a screen shows."""
+    if len(names) <= _ENTRIES_OF_A_SCREEN:
+        return []
+    lines = [".. list-table::", "   :class: names", "   :widths: 32 68", ""]
+    for name in names:
+        lines += [
+            f"   * - :py:obj:`{name} <{module}.{name}>`",
+            f"     - {first_line(getattr(home, name))}",
+        ]
+    return [*lines, ""]
 
 
 def _members(thing: Any) -> list[str]:

@@ -26,21 +26,22 @@ def noisy_sum(share_of_noise):
 
 
 # %%
+shares = {"as proved": 1.0, "half the noise": 0.5, "twice the noise": 2.0}
 found = {
-    name: audit(noisy_sum(share), claim, trials=20_000, seed=1)
-    for name, share in {"as proved": 1.0, "half the noise": 0.5, "twice the noise": 2.0}.items()
+    name: audit(noisy_sum(share), claim, trials=20_000, seed=1) for name, share in shares.items()
 }
 for name, result in found.items():
     print(f"{name}: {result.verdict}")
 
 # %%
+# What the attacker sees: the sum with the record, and without it.
 rng = np.random.default_rng(0)
-figure, places = plt.subplots(1, 3, figsize=(8, 3), layout="constrained", sharey=True)
-for place, (name, share) in zip(
-    places, {"as proved": 1.0, "half": 0.5, "twice": 2.0}.items(), strict=False
-):
+figure, places = plt.subplots(3, 1, sharex=True)
+for place, (name, share) in zip(places, shares.items(), strict=True):
     for world, color in ((0, "#0b6e69"), (1, "#b4540a")):
         draws = rng.normal(1.0 - world, share * scale, 20_000)
         place.hist(draws, 80, (-8, 9), color=color, alpha=0.5, density=True)
-    place.set_title(f"{name}: {[*found.values()][[1.0, 0.5, 2.0].index(share)].verdict}")
+    place.set_title(f"{name}: {found[name].verdict}", loc="left")
+    place.set_yticks([])
+places[-1].set_xlabel("noisy sum")
 plt.show()

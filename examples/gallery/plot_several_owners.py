@@ -8,6 +8,7 @@ network.
 
 import matplotlib.pyplot as plt
 import numpy as np
+from sklearn.base import clone
 
 from hushfit import PrivateLogisticRegression
 from hushfit.federated import fit_together
@@ -23,18 +24,14 @@ def rows(n):
     return X, (X @ weights + rng.logistic(scale=0.5, size=n) > 0).astype(int)
 
 
-tables = {"north": rows(4_000), "east": rows(3_000), "south": rows(3_000), "west": rows(400)}
+tables = {"north": rows(1_200), "east": rows(800), "south": rows(800), "west": rows(150)}
 X_test, y_test = rows(5_000)
-model = PrivateLogisticRegression(1.0, 1e-5, classes=[0, 1], feature_bounds=(-1, 1))
+model = PrivateLogisticRegression(0.5, 1e-5, classes=[0, 1], feature_bounds=(-1, 1))
 
 # %%
 # Each alone, and all together.
 alone = {
-    name: PrivateLogisticRegression(
-        1.0, 1e-5, classes=[0, 1], feature_bounds=(-1, 1), random_state=0
-    )
-    .fit(*table)
-    .score(X_test, y_test)
+    name: clone(model).set_params(random_state=0).fit(*table).score(X_test, y_test)
     for name, table in tables.items()
 }
 together = fit_together(model, tables, network="ring", random_state=0)

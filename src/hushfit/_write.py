@@ -2,14 +2,25 @@
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from hushfit.errors import InvalidArgument
 
 
 def write_whole(path: Path, text: str | Iterable[str]) -> None:
-    """Replace a file atomically: readers see the old one or the new one, also after a crash."""
+    """Replace a text file atomically."""
+    with replaced(path) as file:
+        file.writelines(piece.encode() for piece in ([text] if isinstance(text, str) else text))
+
+
+@contextmanager
+def replaced(path: Path) -> Iterator[Any]:
+    """A binary file that replaces another when the block ends: readers see the old one or the new
+    one, also after a crash.
+    """
     try:
         handle, temporary = tempfile.mkstemp(
             dir=path.parent, prefix=f".{path.name}.", suffix=".tmp"
@@ -17,8 +28,8 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
     except OSError as error:
         raise _unwritable(path, error) from None
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.writelines([text] if isinstance(text, str) else text)
+        with os.fdopen(handle, "wb") as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.chmod(temporary, 0o666 & ~_umask())

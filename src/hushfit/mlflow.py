@@ -45,9 +45,15 @@ def save_pyfunc(model: Any, path: str | os.PathLike[str], **settings: Any) -> No
 
     Examples
     --------
-    >>> from hushfit.mlflow import save_pyfunc  # doctest: +SKIP
-    >>> save_pyfunc(fitted, "model")  # doctest: +SKIP
-    >>> mlflow.pyfunc.load_model("model").predict(frame)  # doctest: +SKIP
+    >>> import mlflow
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.mlflow import save_pyfunc
+    >>> X, y = np.array([[0.2], [0.8]] * 500), np.array([0, 1] * 500)
+    >>> fitted = PrivateLogisticRegression(epsilon=1.0, delta=1e-6, classes=[0, 1]).fit(X, y)
+    >>> save_pyfunc(fitted, "model")
+    >>> "hushfit_guarantee" in mlflow.pyfunc.load_model("model").metadata.metadata
+    True
     """
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / _FILE

@@ -230,7 +230,11 @@ def rsgd_ar(setting: Setting) -> Bound:
     )
     if setting.adjacency != "replace-one":
         return Bound(
-            *("rsgd-ar", "none in the thesis", EXCESS, math.inf, math.inf),
+            "rsgd-ar",
+            "none in the thesis",
+            EXCESS,
+            math.inf,
+            math.inf,
             "several batches are proved under replace-one only",
         )
     solver = PermutedSGD().for_budget(setting.budget, problem)
@@ -240,7 +244,11 @@ def rsgd_ar(setting: Setting) -> Bound:
     time = solver.time or math.inf
     value = setting.distance**2 / (2 * time) + problem.loss.smoothness * sigma**2 / 2
     return Bound(
-        *("rsgd-ar", "none in the thesis", EXCESS, value, value),
+        "rsgd-ar",
+        "none in the thesis",
+        EXCESS,
+        value,
+        value,
         "logistic loss, default schedule; the part of the noise does not grow with the columns",
     )
 
@@ -302,7 +310,11 @@ def _owner_bound(
         return n if n < _MOST_ROWS else math.inf
 
     return Bound(
-        *(algorithm, theorem, ROWS, rows(rounds), rows(1)),
+        algorithm,
+        theorem,
+        ROWS,
+        rows(rounds),
+        rows(1),
         f"loss within {error:g} of the reference with probability {confidence:g}, V = 1; the "
         "theorem takes the noisy rounds to converge, which they do not",
     )
@@ -333,7 +345,11 @@ def dp_sadmm(setting: Setting, smoothing: float = 0.0) -> Bound:
 
     limit = 2 * d * math.sqrt((1 + 4 * smoothing) * noise) * setting.noise_of_one_step
     return Bound(
-        *("dp-sadmm", "DP-SADMM, Theorem 5 and Lemma 5", EXCESS, bound(t), limit),
+        "dp-sadmm",
+        "DP-SADMM, Theorem 5 and Lemma 5",
+        EXCESS,
+        bound(t),
+        limit,
         "Laplacian smoothing lowers tau and raises the norm of the start: see smoothing",
     )
 
@@ -352,7 +368,11 @@ def dp_vradmm(setting: Setting, smoothing: float = 0.0) -> Bound:
     """
     order = _order(setting, smoothing)
     return Bound(
-        *("dp-vradmm", "DP-VRADMM, Theorem 3", EXCESS, order, order),
+        "dp-vradmm",
+        "DP-VRADMM, Theorem 3",
+        EXCESS,
+        order,
+        order,
         "an order of magnitude: the constant is not in the paper, nor is the distance",
     )
 
@@ -375,7 +395,11 @@ def strongly_convex(setting: Setting, smoothing: float = 0.0) -> Bound:
         raise InvalidArgument("ridge=0 makes nothing strongly convex. Give a weight above 0.")
     order = _order(setting, smoothing) ** 2 * math.log(setting.n_units) / setting.ridge
     return Bound(
-        *("dp-sadmm, dp-vradmm (ridge)", "DP-VRADMM, Theorems 4 and 6", EXCESS, order, order),
+        "dp-sadmm, dp-vradmm (ridge)",
+        "DP-VRADMM, Theorems 4 and 6",
+        EXCESS,
+        order,
+        order,
         "an order of magnitude, like the bound without a ridge",
     )
 

@@ -40,6 +40,13 @@ class PrivacyUnit:
     record : {"row", "list"}, default="row"
         What a record is: a row of a table, or a list of documents. Where it is a list, read "list"
         for "row" above; lists that are their own units have the kind ``"row"``.
+
+    Examples
+    --------
+    >>> from hushfit.unit import PrivacyUnit
+    >>> unit = PrivacyUnit.person(column="patient", rows_per_person=20)
+    >>> unit.in_words, unit.rows_per_person
+    ('one person', 20)
     """
 
     kind: str = "row"
@@ -200,6 +207,15 @@ class AccountUnit:
         For persons, makes the account take charges for rows. What it states is then about a person
         with at most so many rows, who is exchanged for one with as many: the number of rows is
         public. Nothing checks how many rows a person has; one with more is protected less.
+
+    Examples
+    --------
+    >>> from hushfit import Ledger
+    >>> from hushfit.unit import AccountUnit
+    >>> persons = AccountUnit("person", column="patient", rows_per_person=20)
+    >>> ledger = Ledger.create("ledger.db", "patients", 3.0, 1e-6, unit=persons)
+    >>> ledger.unit.column
+    'patient'
     """
 
     kind: str = "row"

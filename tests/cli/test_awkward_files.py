@@ -89,6 +89,83 @@ def test_a_draft_sees_what_a_person_sees(hushfit):
     assert fitted(hushfit, "visits.csv").code == 0
 
 
+UNKNOWNS = {
+    "numbers": ([f"{k / 3:.2f}" for k in range(200)], "numeric", ["unknown", "k.A."]),
+    "decimal commas": ([f"{k / 3:.2f}".replace(".", ",") for k in range(200)], "numeric", ["-"]),
+    "dates": ([f"{1 + k % 28:02d}.03.2021" for k in range(200)], "date", ["unbekannt"]),
+    "labels": (["north", "south"] * 100, "categorical", ["unknown"]),
+    "two numbers": (["0", "1"] * 100, "categorical", ["unbekannt"]),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWNS.values(), ids=UNKNOWNS)
+def test_words_for_unknown_values_are_missing_among_numbers_and_dates(hushfit, folder, case):
+    cells, kind, words = case
+    cells = [words[k % len(words)] if k % 9 == 0 else cell for k, cell in enumerate(cells)]
+    columns = {"x": cells, "outcome": ["ill", "well"] * 100}
+    write_csv("odd.csv", columns, ";")
+    schema, _, _ = drafted(hushfit, "odd.csv")
+    column = schema["columns"]["x"]
+    assert column["kind"] == kind
+    if kind == "numeric":
+        assert column["missing"] == "indicator"
+        assert sorted(column["missing_values"]) == sorted(words)
+    if kind == "categorical":
+        assert set(words) <= set(column["categories"])
+
+
+PLACES = {
+    "a folder": ("some", "is a folder", "some/*.csv"),
+    "a web page": ("https://user:secret@example.org/x.csv", "https:// addresses", "give its path"),
+    "an archive": ("table.zip", "archive", "Unpack it first"),
+    "nothing": ("none.csv", "there is no file 'none.csv'", "Check the path"),
+    "a header alone": ("header.csv", "header.csv has no row below", "Give a table with rows"),
+}
+
+
+@pytest.mark.parametrize("case", PLACES.values(), ids=PLACES)
+def test_what_is_no_table_is_said_to_be_what_it_is(hushfit, folder, case):
+    path, *said = case
+    Path("some").mkdir()
+    Path("table.zip").write_bytes(b"PK")
+    Path("header.csv").write_text("age,outcome\n")
+    refused = hushfit("schema", path, "--target", "outcome", "-o", "draft.toml")
+    assert refused.code == 2
+    assert all(part in refused.err for part in said), refused.err
+    assert "secret" not in refused.err
+    assert not Path("draft.toml").exists()
+
+
+def test_lines_may_end_in_a_carriage_return_alone(hushfit, folder):
+    write_csv("new.csv", visits())
+    text = Path("new.csv").read_bytes()
+    Path("old.csv").write_bytes(text.replace(b"\r\n", b"\r"))
+    assert drafted(hushfit, "old.csv")[1] == drafted(hushfit, "new.csv")[1]
+    Path("old.csv").write_bytes(b"Title\r\r" + text.replace(b"\r\n", b"\r"))
+    assert "header = 3" in drafted(hushfit, "old.csv")[1]
+
+
+OUTPUTS = {
+    "report": ("report", "model.json", "-o", "page.pdf"),
+    "card": ("card", "model.json", "-o", "card.html"),
+    "fit": ("fit", "train.csv", "--schema", "schema.toml", "--epsilon", 1, "--delta", 1e-5)
+    + ("-o", "model.pkl"),
+    "statistics": ("describe", "train.csv", "--schema", "schema.toml", "--epsilon", 1)
+    + ("-o", "statistics.xlsx"),
+    "page": ("describe", "train.csv", "--schema", "schema.toml", "--epsilon", 1)
+    + ("--report", "page.pdf"),
+    "draft": ("schema", "train.csv", "--target", "ill", "-o", "draft.csv"),
+}
+
+
+@pytest.mark.parametrize("line", OUTPUTS.values(), ids=OUTPUTS)
+def test_an_output_that_promises_another_format_is_refused(hushfit, model, line):
+    refused = hushfit(*line)
+    assert refused.code == 2
+    assert "would not be a" in refused.err
+    assert not Path(str(line[-1])).exists()
+
+
 TARGETS = {
     "a word that is a class": (["None", "Norm", ">7"], ["None", "Norm", ">7"], "'None' is listed"),
     "a mark among words": (["yes", "no", "?"], ["?", "no", "yes"], "'?' is listed"),
@@ -337,7 +414,7 @@ REFUSED = {
     "no header": ("h.csv", b"\n1,2\n", "has no header"),
     "column twice": ("t.csv", b"outcome,a,a\nx,1,2\ny,2,3\n", "the columns ['a'] twice"),
     "ragged": ("r.csv", b"outcome,a\nx,1\ny,2,3\n", "has 3 cells, the header has 2"),
-    "archive": ("visits.zip", None, "not clear from its name"),
+    "archive": ("visits.zip", None, "is an archive"),
     "no such target": ("n.csv", b"a,b\n1,2\n3,4\n", "no column 'outcome'"),
     "only text": (
         "o.csv",

@@ -4,6 +4,9 @@ import json
 import re
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 from conftest_cli import SCHEMA, make_rows, write_csv
 
@@ -41,6 +44,18 @@ def test_a_table_json_and_a_page(hushfit, folder, ledger):
     assert "Statistics of train.csv" in page
     assert "Histogram of age" in page
     assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_statistics_are_a_table_if_the_name_says_so(hushfit, folder, ending):
+    asked = (*ASKED, "--epsilon", 50, "--columns", "age,city", "--by", "ill")
+    plain = hushfit(*asked, "--json").json["estimates"]
+    assert hushfit(*asked, "-o", f"found{ending}").code == 0
+    read = pa.csv.read_csv if ending == ".csv" else pa.parquet.read_table
+    rows = read(folder / f"found{ending}").to_pylist()
+    assert [row["column"] for row in rows] == [one["column"] for one in plain]
+    assert [row["value"] for row in rows] == pytest.approx([one["value"] for one in plain])
+    assert {"statistic", "group", "low", "high", "noise_error"} <= set(rows[0])
 
 
 def test_answers_are_close_to_the_truth(hushfit, folder):

@@ -61,7 +61,7 @@ def federation(joined, hushfit, folder):
 
 def test_an_owner_joins_in_two_steps(hushfit, federation):
     from hushfit.federated.deployment._envelope import Identity
-    from hushfit.federated.deployment._run_spec import OwnerConfig
+    from hushfit.federated.deployment._owner_config import OwnerConfig
 
     config = OwnerConfig.load(federation / "north" / "owner.toml")
     assert Identity.read("north", config.kit / "startup").name == "north"
@@ -191,8 +191,8 @@ def test_a_finished_run_becomes_a_model_with_its_papers(hushfit, federation):
     from hushfit.cli.verbs.federate import read_run
     from hushfit.cli.verbs.owner import write_model
     from hushfit.federated.deployment._coordinator import Clock
+    from hushfit.federated.deployment._owner_config import OwnerConfig
     from hushfit.federated.deployment._owner_side import Participant
-    from hushfit.federated.deployment._run_spec import OwnerConfig
 
     (federation / "run.toml").write_text(RUN)
     spec = read_run("run.toml")

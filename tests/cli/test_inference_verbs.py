@@ -116,6 +116,46 @@ def test_without_noise_the_streamed_fit_is_that_of_statsmodels(targets):
     np.testing.assert_allclose(found.bse, plain.bse, rtol=1e-6)
 
 
+def test_a_row_without_a_number_is_left_out_unless_the_schema_says_what_it_becomes(targets):
+    table = make_table()
+    full = fitted(targets, "ill", "--inference", epsilon="inf")
+    assert "or without a number that the schema does not fill" in full.out.replace("\n", " ")
+    filled = Path("ill.toml").read_text().replace("high = 90", "high = 90\nfill = 50")
+    Path("filled.toml").write_text(filled)
+    told = filled.replace("fill = 50", 'fill = 50\nmissing = "indicator"')
+    Path("told.toml").write_text(told)
+    gap = np.arange(len(table["age"])) % 7 == 3
+    write_csv("rows.csv", {name: np.array(cells)[~gap].tolist() for name, cells in table.items()})
+    fitted(targets, "ill", "--inference", epsilon="inf")
+    whole = load_model("ill.json").estimator.inference_
+    ages = np.where(gap, "", table["age"])
+    write_csv("rows.csv", {**table, "age": ages.tolist()})
+    fitted(targets, "ill", "--inference", epsilon="inf")
+    found = load_model("ill.json")
+    np.testing.assert_allclose(found.estimator.inference_.params, whole.params, rtol=1e-9)
+    assert np.isfinite(found.predict_proba({**table, "age": ages.tolist()})).all()
+    fitted(targets, "filled", "--inference", epsilon="inf")
+    assert (
+        abs(load_model("filled.json").estimator.inference_.params[1] / whole.params[1] - 1) > 1e-3
+    )
+    fitted(targets, "told", "--inference", epsilon="inf")
+    assert "age=<missing>" in load_model("told.json").estimator.inference_.names
+
+
+def test_a_coefficient_without_an_interval_is_not_drawn_as_a_clear_one(targets):
+    """No row is in ward d. Its dot is hollow, and no odds ratio stands beside it."""
+    schema = Path("ill.toml").read_text().replace('"c"]', '"c", "d"]')
+    Path("wide.toml").write_text(schema)
+    assert fitted(targets, "wide", "--inference").code == 0
+    assert targets("report", "wide.json", "-o", "r.html", "--overwrite").code == 0
+    rows = Path("r.html").read_text().split("<tr data-name=")[1:]
+    shown = {row.split('"')[1]: row for row in rows}
+    assert 'class="point faint"' in shown["ward=d"]
+    assert shown["ward=d"].count("&ndash;") == 1
+    assert 'class="point"' in shown["age, per 20"]
+    assert "&ndash;" not in shown["age, per 20"]
+
+
 def test_persons_are_clusters_on_the_command_line(targets):
     result = fitted(
         targets, "ill", "--inference", "--cov-type", "robust", "--even-weights", "--person", "id"

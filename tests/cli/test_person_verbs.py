@@ -23,7 +23,7 @@ from hushfit.data.schema import Schema, encode, parse_schema, schema_hash, schem
 from hushfit.data.tables import CodedRows, SchemaFile, find_tables, table_batches
 from hushfit.datasets import ADULT_SCHEMA
 from hushfit.errors import InvalidArgument
-from hushfit.report._score_errors import auc_influences, mean_influences, standard_error
+from hushfit.report.scores._score_errors import auc_influences, mean_influences, standard_error
 from hushfit.solvers import SOLVERS
 from hushfit.unit import ROW, PrivacyUnit
 

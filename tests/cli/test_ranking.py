@@ -170,7 +170,6 @@ def test_options_about_persons_are_not_ignored(folder, capsys, option):
 BAD = {
     "grades among the features": (SCHEMA.replace('"b"', '"grade"'), "ranks.csv"),
     "no largest grade": (SCHEMA.replace("max_grade = 2", ""), "ranks.csv"),
-    "grades beyond it": (SCHEMA.replace("= 2", "= 1"), "ranks.csv"),
     "unknown entry": (SCHEMA + "grades = 3\n", "ranks.csv"),
     "missing column": (SCHEMA.replace('"b"', '"c"'), "ranks.csv"),
     "columns and a number": (SCHEMA + "n_features = 2\n", "ranks.csv"),
@@ -358,9 +357,6 @@ def altered(folder, change):
 
 
 WRONG = {
-    "a negative grade": (lambda lines: [f"{lines[0][:-1]}-1", *lines[1:]], "", "negative"),
-    "no grade": (lambda lines: [lines[0][:-1], *lines[1:]], "", "missing grade"),
-    "a grade beyond the scale": (lambda lines: [f"{lines[0][:-1]}7", *lines[1:]], "", "max_grade"),
     "a query that is split": (lambda lines: [*lines[1:], lines[0]], "", "are apart"),
     "no query": (lambda lines: ["," + lines[0].split(",", 1)[1], *lines[1:]], "", "missing"),
     "lists longer than declared": (lambda lines: lines, "max_list_length = 3", "max_list_length"),
@@ -389,6 +385,21 @@ def test_lists_with_a_fault_are_refused_and_nothing_is_spent(folder, capsys, cas
     assert says in flat(capsys.readouterr().err)
     assert not Ledger("ledger.db", dataset="judges").entries
     assert not (folder / "model.json").exists()
+
+
+@pytest.mark.parametrize(("odd", "read_as"), [("-1", "0"), ("", "0"), ("x", "0"), ("7", "2")])
+def test_no_refusal_tells_of_a_grade_outside_its_range(folder, capsys, odd, read_as):
+    """It counts as the nearest grade, and as irrelevant if it is missing or no number."""
+    weights, said = [], []
+    lines = (folder / "ranks.csv").read_text()
+    for grade in (odd, read_as):
+        (folder / "ranks.csv").write_text(lines)
+        altered(folder, lambda all_lines, g=grade: [f"{all_lines[0][:-1]}{g}", *all_lines[1:]])
+        assert fit("ranks.csv", "schema.toml", "--overwrite") == 0
+        said.append(capsys.readouterr())
+        weights.append(load_ranker("model.json").estimator.weights_)
+    np.testing.assert_array_equal(*weights)
+    assert said[0] == said[1]
 
 
 def test_lists_without_a_relevant_document_are_fitted_as_all_others(folder):

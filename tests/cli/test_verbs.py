@@ -16,7 +16,7 @@ from hushfit import load_model
 from hushfit.cli import _app
 from hushfit.cli._app import VERBS
 from hushfit.cli._manual import manual
-from hushfit.cli.verbs.predict import without_formula
+from hushfit.cli._written_rows import without_formula
 from hushfit.privacy.ledger._verify import verify_ledger
 from hushfit.theory import Setting, ss_admm
 from hushfit.unit import ROW

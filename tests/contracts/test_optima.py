@@ -21,7 +21,7 @@ from sklearn.linear_model import ElasticNet as SklearnElasticNet
 from sklearn.linear_model import Lasso, LogisticRegression, Ridge
 
 from _support import LOSSES as ALL_LOSSES
-from _support import curator_over, problem_for, records_of, source_of
+from _support import curator_over, problem_for, records_of, source_of, without_noise
 from hushfit import PrivateGraphLogisticRegression, PrivateLogisticRegression, penalties
 from hushfit.constraints import chain, consensus, generalised, graph, group, identity
 from hushfit.losses import HuberHinge, Logistic, Poisson, SaturatingSquares, Softmax, Squared
@@ -537,9 +537,7 @@ def found_by(solver, loss, penalty, tie="no constraint"):
     """Weights that a solver returns at epsilon = inf; one row for each output."""
     fit, problem = LOSSES[loss], problem_of(loss, penalty, tie)
     chosen = solver_from(solver, problem, OPEN)
-    return np.atleast_2d(
-        run(chosen, problem, curator_over(source_of(*fit.rows), chosen.plan(problem), 0.0)).w
-    )
+    return np.atleast_2d(without_noise(chosen, problem, *fit.rows))
 
 
 def gap_within(budgets, make, loss, penalty, tie="no constraint"):
@@ -640,9 +638,7 @@ def test_a_ridge_and_a_lasso_are_an_elastic_net(make, loss, tie):
     fit = LOSSES[loss]
     problem = replace(problem_of(loss, "l1", tie), penalty=L1(0.4 * A))
     solver = solver_from(make(0.6 * A), problem, OPEN)
-    w = np.atleast_2d(
-        run(solver, problem, curator_over(source_of(*fit.rows), solver.plan(problem), 0.0)).w
-    )
+    w = np.atleast_2d(without_noise(solver, problem, *fit.rows))
     best, at = optimum(loss, "elastic net", "no constraint")
     assert objective(loss, "elastic net", "no constraint", w) == pytest.approx(best, abs=TOLERANCE)
     if fit.outputs == 1:
@@ -732,7 +728,7 @@ def test_weights_are_those_of_scikit_learn(loss, penalty, theirs, solver):
     ours = Squared(100.0) if loss == "squared" else fit.loss
     problem = problem_for(X, ours, fit.outputs, fit_intercept=False, penalty=penalty)
     chosen = solver_from(solver, problem, OPEN)
-    w = run(chosen, problem, curator_over(source_of(X, y, False), chosen.plan(problem), 0.0)).w
+    w = without_noise(chosen, problem, X, y)
     np.testing.assert_allclose(
         np.atleast_2d(w), np.atleast_2d(theirs.fit(records_of(X, False), y).coef_), atol=TOLERANCE
     )
@@ -763,9 +759,7 @@ def test_without_convexity_solvers_come_to_rest_where_the_objective_does(solver,
     fit = LOSSES[loss]
     problem = replace(problem_of(loss, "none", "no constraint"), penalty=penalty)
     chosen = solver_from(solver, problem, OPEN)
-    W = np.atleast_2d(
-        run(chosen, problem, curator_over(source_of(*fit.rows), chosen.plan(problem), 0.0)).w
-    )
+    W = np.atleast_2d(without_noise(chosen, problem, *fit.rows))
     assert stationarity_residual(loss, penalty, W) <= TOLERANCE
     assert stationarity_residual(loss, penalty, W + 0.1) > 1e-3
 
@@ -780,9 +774,7 @@ def test_stages_of_objective_perturbation_end_where_the_objective_rests(penalty,
     problem = replace(problem_of(loss, "none", "no constraint"), penalty=penalty)
     mu = 0.01
     chosen = ObjectivePerturbation(mu=mu, stages=25)
-    W = np.atleast_2d(
-        run(chosen, problem, curator_over(source_of(*fit.rows), chosen.plan(problem), 0.0)).w
-    )
+    W = np.atleast_2d(without_noise(chosen, problem, *fit.rows))
     step = 1 / (fit.loss.smoothness + mu)
     moved = W - step * (fit.smooth(W)[1].reshape(W.shape) + mu * W)
     moved[:, :D] = penalty.prox(moved[:, :D], step)

@@ -23,6 +23,7 @@ from _support import (
     table,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import solvers
 from hushfit.constraints import graph
@@ -212,10 +213,7 @@ def test_a_solver_gets_a_constraint_only_if_it_takes_one(solver):
             solver_from(solver, bound, Budget(math.inf, 1e-6))
         return
     settled = solver_from(solver, bound, Budget(math.inf, 1e-6))
-    results = [
-        run(settled, problem, curator_over(source_of(X, y), settled.plan(problem), 0.0)).w
-        for problem in (free, bound)
-    ]
+    results = [without_noise(settled, problem, X, y) for problem in (free, bound)]
     assert not np.allclose(*results, atol=1e-3)
 
 
@@ -387,8 +385,7 @@ def test_exact_minimiser_stands_where_a_proximal_step_leads_nowhere(penalty, dat
     """
     X, y = data
     problem = problem_for(X, loss, outputs, penalty=penalty)
-    solver = ExactMinimiser()
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(ExactMinimiser(), problem, X, y)
     step = 1 / loss.smoothness
     moved = problem.prox(w - step * gradient(problem, records_of(X), y, w), step)
     # Without a penalty weights are large and the loss is flat; the tolerance is relative to their
@@ -401,8 +398,7 @@ def test_exact_minimiser_stands_where_a_proximal_step_leads_nowhere(penalty, dat
 def test_exact_minimiser_agrees_with_scipy(penalty, data, loss, outputs):
     X, y = data
     problem, Z = problem_for(X, loss, outputs, penalty=penalty), records_of(X)
-    solver = ExactMinimiser()
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(ExactMinimiser(), problem, X, y)
     value = objective(problem, Z, y)
     found = minimize(
         value, np.zeros(w.size), method="L-BFGS-B", options={"maxiter": 5000, "ftol": 1e-15}
@@ -524,8 +520,7 @@ def test_vanishing_noise_finds_the_minimum(solver, tolerance, penalty, kind, noi
         return
     value = objective(problem, records_of(X), y)
     w = run(solver, problem, curator_over(source_of(X, y), plan, noise)).w
-    exact = ExactMinimiser()
-    least = value(run(exact, problem, curator_over(source_of(X, y), exact.plan(problem), 0.0)).w)
+    least = value(without_noise(ExactMinimiser(), problem, X, y))
     assert least - 1e-7 <= value(w) <= least + tolerance
 
 

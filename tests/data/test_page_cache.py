@@ -151,6 +151,13 @@ def test_long_vectors_of_rows_are_mapped_files_that_can_be_given_back():
     assert np.array_equal(vector, np.arange(n))
 
 
+def test_vectors_are_in_memory_where_files_cannot_be_given_room_beforehand(monkeypatch):
+    monkeypatch.delattr(os, "posix_fallocate")  # as on macOS
+    vectors = RowVectors()
+    assert not vectors.new(40 * PAGE_ROWS).any()
+    assert not vectors._maps
+
+
 def test_a_table_that_was_overwritten_and_given_its_old_time_is_read_anew(table, tmp_path):
     cache = str(tmp_path / "cache")
     packed(table, cache)

@@ -1,6 +1,7 @@
 """Tables of the documentation that are made from stored results say what is stored."""
 
 import math
+import re
 
 import pytest
 from benchmarks import papers, seeds, thesis
@@ -31,13 +32,25 @@ SHOWN = {
 }
 
 
-@pytest.mark.parametrize("paper", SHOWN)
-def test_every_figure_and_table_of_the_texts_has_a_row(paper):
+def verdicts(paper):
+    """Figure, table or theorem, and the verdict on it."""
     section = seeds.PAGE.read_text(encoding="utf-8").split(f"## {paper}")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in section.splitlines()]
-    rows = [row for row in rows if len(row) == 4 and all(row)]
-    named = {row[0].split(", ")[0] for row in rows}
-    assert not {*SHOWN[paper]} - named
+    return [(row[0], row[3]) for row in rows if len(row) == 4 and all(row)][2:]  # below the head
+
+
+@pytest.mark.parametrize("paper", SHOWN)
+def test_every_figure_and_table_of_the_texts_has_a_row(paper):
+    assert not {*SHOWN[paper]} - {what.split(", ")[0] for what, _ in verdicts(paper)}
+
+
+def test_the_page_of_the_source_texts_counts_its_verdicts():
+    kinds = ["holds(?! in part| at )", "holds (in part|at )", "does not", "cannot", "nothing"]
+    given = [verdict for paper in SHOWN for _, verdict in verdicts(paper)]
+    counts = [sum(bool(re.match(kind, verdict)) for verdict in given) for kind in kinds]
+    assert sum(counts) == len(given)
+    said = seeds.PAGE.read_text(encoding="utf-8").split("**In short.**")[1].split("\n\n")[0]
+    assert [int(number) for number in re.findall(r"\d+", said)] == [len(given), *counts]
 
 
 @pytest.mark.parametrize("relation", thesis.RELATIONS)

@@ -82,6 +82,14 @@ CASES = [
         InvalidArgument,
         ["not a number", "Encode"],
     ),
+    (
+        "a column of words",
+        {},
+        pd.DataFrame({"age": X[:, 0], "ward": ["north", "south"] * 50}),
+        y,
+        InvalidArgument,
+        ["columns of texts: 'ward'", "Encode"],
+    ),
     # values
     (
         "nan, with nonfinite=raise",
@@ -205,7 +213,7 @@ CASES = [
     ),
     (
         "a cell beyond floats",
-        {},
+        {"nonfinite": "raise"},
         WITH_HUGE_CELL,
         y,
         InvalidArgument,
@@ -480,7 +488,8 @@ def test_predicting_a_cell_beyond_floats_is_refused_without_quoting_it():
         (PrivateLogisticRegression(classes=[-1.0, 1.0]), y),
         (PrivateLasso(target_bounds=(-1, 1), feature_bounds=(-9, 9)), y),
     ):
-        model = kind.set_params(solver="proximal-gd", delta=1e-3).fit(X, labels)
+        kind.set_params(solver="proximal-gd", delta=1e-3, nonfinite="raise")
+        model = kind.fit(X, labels)
         with pytest.raises(InvalidArgument, match="largest float"):
             model.predict(WITH_HUGE_CELL)
 

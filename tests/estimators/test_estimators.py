@@ -40,7 +40,7 @@ from hushfit.privacy import (
     delta_of,
     epsilon_of,
 )
-from hushfit.privacy.costs._cost import parts_of
+from hushfit.privacy.costs._composition import parts_of
 from hushfit.release import FixedSizeBatch, PoissonBatch
 from hushfit.solvers import ProximalGradient
 
@@ -307,6 +307,7 @@ def test_nothing_on_the_side_depends_on_the_rows(Estimator, solver):
     expected = {"classes_", "coef_", "intercept_", "n_features_in_", "n_iter_", "privacy_"}
     expected |= {"feature_map_", "row_profile_"}  # None, and empty, without a map
     expected |= {"threshold_"}  # None without a threshold
+    expected |= {"receipt_"}  # names the payment, which is made before a row is read
     assert attributes(one) == attributes(two)
     assert set(attributes(one)) == expected
     assert set(vars(one)) - expected == set(one.get_params())

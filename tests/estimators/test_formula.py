@@ -236,6 +236,21 @@ def test_a_label_or_response_that_is_not_listed_leaves_its_row_out():
     assert np.isfinite(more.predict_proba(odd)).all()
 
 
+@pytest.mark.parametrize("mark", [np.nan, "unknown"])
+def test_a_row_without_a_number_is_left_out_unless_the_schema_fills_it(mark):
+    rows = table().astype({"age": object})
+    make, formula = PrivateLogisticRegression.from_formula, "ill ~ age + ward"
+    plain = make(formula, schema(), epsilon=np.inf).fit(rows[80:])
+    rows.iloc[:80, 0] = mark
+    rows["pay"] = np.nan  # the formula does not read it
+    more = make(formula, schema(), epsilon=np.inf).fit(rows)
+    np.testing.assert_allclose(more.inference_.params, plain.inference_.params, rtol=1e-9)
+    filled = Schema((NumericColumn("age", 20, 90, fill=40), *COLUMNS[1:]), TARGETS["ill"])
+    stated = make(formula, filled, epsilon=np.inf).fit(rows)
+    own = make(formula, schema(), epsilon=np.inf).fit(rows.replace({"age": {mark: 40}}))
+    np.testing.assert_allclose(stated.inference_.params, own.inference_.params, rtol=1e-9)
+
+
 def test_persons_of_the_schema_are_protected_and_are_clusters():
     rows = table()
     protected = schema(person="id", person_weight="mean")

@@ -75,6 +75,28 @@ def test_without_noise_coefficients_and_errors_are_those_of_statsmodels(kind):
 
 
 @pytest.mark.parametrize("kind", ["logistic", "linear", "counts"])
+def test_rows_with_a_missing_entry_are_left_out_as_statsmodels_leaves_them_out(kind):
+    """A filled entry would bias every coefficient; predictions still fill it."""
+    X = table()
+    y = responses(X)[kind]
+    rng = np.random.default_rng(3)
+    X["score"] = X["score"].where((X["treated"] == 0) | (rng.random(len(X)) < 0.5))
+    model = estimator(kind, epsilon=float("inf"))
+    if kind == "counts":
+        model.set_params(max_count=100)
+    model.fit(X, y)
+    whole = X["score"].notna().to_numpy()
+    ols = {"linear": sm.OLS, "logistic": sm.Logit, "counts": sm.Poisson}[kind]
+    settings = {} if kind == "linear" else {"disp": 0, "tol": 1e-12}
+    plain = ols(y[whole], sm.add_constant(X[whole])).fit(**settings)
+    found = model.inference_
+    np.testing.assert_allclose(found.params, plain.params, rtol=1e-6)
+    np.testing.assert_allclose(found.bse, plain.bse, rtol=1e-6)
+    assert "one with a missing value counts as the zero record" in str(model.privacy_)
+    assert np.isfinite(model.predict(X)).all()
+
+
+@pytest.mark.parametrize("kind", ["logistic", "linear", "counts"])
 def test_without_noise_clustered_errors_are_those_of_statsmodels(kind):
     """Persons of three rows each: the weight of one third drops out."""
     ids = np.repeat(np.arange(1000), 3)

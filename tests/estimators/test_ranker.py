@@ -211,9 +211,8 @@ def bad_input():
     frame = pd.DataFrame(X, columns=["a", "b", "grade", "c"])
     apart = np.where(np.arange(len(qid)) == len(qid) - 1, qid[0], qid)
     return {
-        "negative grade": ((X, y - 1, qid), {}, "negative or missing grade"),
-        "missing grade": ((X, np.where(y == 1, np.nan, y), qid), {}, "negative or missing grade"),
-        "grade beyond the largest": ((X, y, qid), {"max_grade": 1}, "above max_grade=1"),
+        "grades in texts": ((X, y.astype(str), qid), {}, "array of texts"),
+        "complex grades": ((X, y + 1j, qid), {}, "complex numbers"),
         "query in two places": ((X, y, apart), {}, "are apart"),
         "missing query": ((X, y, np.where(qid == 3, np.nan, qid)), {}, "qid has missing"),
         "no query": ((X, y), {}, "either qid"),

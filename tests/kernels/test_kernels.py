@@ -440,6 +440,12 @@ def test_the_number_of_threads_is_what_was_asked_or_that_of_the_cores(monkeypatc
     assert thread_count() == (threads or len(os.sched_getaffinity(0)))
 
 
+def test_systems_that_cannot_tie_a_process_to_cores_use_all_of_them(monkeypatch):
+    monkeypatch.delenv("HUSHFIT_THREADS", raising=False)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert thread_count() == os.cpu_count()
+
+
 def peak_over(action):
     """Peak memory of Python and numpy during an action, minus the memory before it."""
     tracemalloc.start()

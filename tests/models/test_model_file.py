@@ -252,6 +252,17 @@ def test_a_file_with_a_matching_hash_is_still_read_with_suspicion(tmp_path, chan
     assert "model.json" in str(refusal.value)
 
 
+@pytest.mark.parametrize("key", ["epsilon", "coef", r"\u0065psilon"])
+def test_a_key_that_comes_twice_is_refused(tmp_path, key):
+    """The hash is over what was read, and other readers would take the first of the two."""
+    name = json.loads(f'"{key}"')
+    text, _ = model_json(papers(ESTIMATORS[0][0]))
+    place = text.index(f'"{name}"')
+    (tmp_path / "model.json").write_text(f'{text[:place]}"{key}": 0.01, {text[place:]}')
+    with pytest.raises(InvalidArgument, match="a key twice"):
+        load_model(tmp_path / "model.json")
+
+
 @pytest.mark.parametrize(
     "raw", [b"", b"{", b"[1]", b"NaN", b"\xff\xfe", b"[" * 100_000, b'"' + b"9" * 10_000], ids=repr
 )

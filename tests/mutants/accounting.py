@@ -373,7 +373,7 @@ _BATCHES = "hushfit.release.mechanisms._batches"
 ACCOUNTING = (
     Mutant(
         "wrong convention",
-        "hushfit.privacy.costs._cost",
+        "hushfit.privacy.costs._gaussian_cost",
         "A replace-one cost is computed from the add-remove pair of distributions, in units of "
         "one record's bound.",
         record_for_sensitivity,
@@ -593,7 +593,7 @@ ACCOUNTING = (
     ),
     Mutant(
         "every charge by itself",
-        "hushfit.privacy.ledger._ledger",
+        "hushfit.privacy.ledger._accounts",
         "A charge is compared with the budget without those before it.",
         every_charge_by_itself,
         ("ledger",),
@@ -608,7 +608,7 @@ ACCOUNTING = (
     ),
     Mutant(
         "composition for a filter",
-        "hushfit.privacy.ledger._ledger",
+        "hushfit.privacy.ledger._tally",
         "Costs that were chosen adaptively are composed as if they had been fixed beforehand.",
         no_filter,
         ("ledger",),

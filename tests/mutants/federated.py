@@ -13,7 +13,7 @@ from hushfit.federated.algorithms import _pp_admm as pp_admm
 from hushfit.federated.algorithms import _r_admm as r_admm
 from hushfit.federated.algorithms import _shared as shared
 from hushfit.federated.algorithms._subproblem import MessageHistory, dual_step
-from hushfit.federated.deployment import _run_spec as deployment
+from hushfit.federated.deployment import _owner_config, _refusal, _run_spec
 
 from ._mutant import Mutant, swapped, together
 from .solvers import exact_gradient, rows_behind
@@ -113,9 +113,9 @@ def paid_after_the_first_message():
 
 def run_in_any_encoding():
     def unpacked(text):
-        return deployment.RunSpec.from_dict(json.loads(base64.b64decode(text)))
+        return _run_spec.RunSpec.from_dict(json.loads(base64.b64decode(text)))
 
-    return swapped(deployment.RunSpec, unpacked=staticmethod(unpacked))
+    return swapped(_run_spec.RunSpec, unpacked=staticmethod(unpacked))
 
 
 FEDERATED = (
@@ -174,18 +174,18 @@ FEDERATED = (
     ),
     Mutant(
         "run without consent",
-        "hushfit.federated.deployment._run_spec",
+        "hushfit.federated.deployment._owner_config",
         "An owner takes part in every run below its ceiling, whether it has approved it or not.",
-        lambda: swapped(deployment.OwnerConfig, _require_approval=lambda self, spec: None),
+        lambda: swapped(_owner_config.OwnerConfig, _require_approval=lambda self, spec: None),
         ("consent of an owner",),
         "hushfit 0.1",
     ),
     Mutant(
         "run quoted in its refusal",
-        "hushfit.federated.deployment._run_spec",
+        "hushfit.federated.deployment._refusal",
         "A refusal quotes the run's description, which the engine may have filled in at the owner.",
         lambda: together(
-            swapped(deployment, told_to_others=str), swapped(deployments, told_to_others=str)
+            swapped(_refusal, told_to_others=str), swapped(deployments, told_to_others=str)
         ),
         ("consent of an owner",),
         "hushfit 0.1",

@@ -174,7 +174,7 @@ def gate_noise(draw):
         )
         threshold, on_scores = draw(draws, k, asked.drop.size)
         steps = np.rint(asked.scores(source, rows) / grid.step).astype(np.int64) + on_scores
-        return gate._first(steps >= threshold)
+        return gate.first_passed(steps >= threshold)
 
     return swapped(gate, first_above=first_above)
 

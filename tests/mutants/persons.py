@@ -293,7 +293,7 @@ PERSONS = (
     ),
     Mutant(
         "folds that split a person",
-        "hushfit.model_selection",
+        "hushfit.model_selection._draws",
         "A search deals rows to fitting and scoring, so that a person is in both.",
         rows_dealt_to_folds,
         ("persons: payment of search", "persons: sealed door of search"),

@@ -12,7 +12,6 @@ from hushfit.privacy import Relation
 from hushfit.release import exact_sum
 from hushfit.release.mechanisms import _corner as selection
 from hushfit.release.mechanisms import _difference as difference
-from hushfit.release.mechanisms import _gate as gate
 from hushfit.release.mechanisms import _gradient_norm as gradient_norm
 from hushfit.release.mechanisms import _permuted as permuted
 from hushfit.release.mechanisms import _regularised_minimiser as output
@@ -26,6 +25,7 @@ from hushfit.release.queries import _joint as joint
 from hushfit.release.queries import _label_statistic as label
 from hushfit.release.queries import _line_derivative as line_derivative
 from hushfit.release.queries import _logistic_gradient as logistic
+from hushfit.release.queries import _loss_drop as loss_drop
 from hushfit.release.queries import _margin_histogram as histogram
 from hushfit.release.queries import _record_sum as record_sum
 from hushfit.release.queries import _score as score
@@ -319,11 +319,13 @@ def normalised_steps():
 
 def drops_not_clipped():
     def __call__(self, source, rows):
-        wide = gate.LossDrop(self.problem, self.vectors, self.mixes, np.full(len(self.bounds), 1e3))
+        wide = loss_drop.LossDrop(
+            self.problem, self.vectors, self.mixes, np.full(len(self.bounds), 1e3)
+        )
         return original(wide, source, rows)
 
-    original = gate.LossDrop.__call__
-    return swapped(gate.LossDrop, __call__=__call__)
+    original = loss_drop.LossDrop.__call__
+    return swapped(loss_drop.LossDrop, __call__=__call__)
 
 
 def norm_by_one_gradient():
@@ -637,7 +639,7 @@ QUERIES = (
     ),
     Mutant(
         "drops not clipped",
-        "hushfit.release.mechanisms._gate",
+        "hushfit.release.queries._loss_drop",
         "Decreases of the loss are divided by their bound but not clipped to it.",
         drops_not_clipped,
         (f"sensitivity of gate {_RO}", "sensitivity of loss drops in batches"),

@@ -5,7 +5,7 @@ import numpy as np
 from hushfit.kernels import lists as kernels
 from hushfit.privacy import replaces_one
 from hushfit.privacy.accounting import pld
-from hushfit.privacy.costs import _cost as costs
+from hushfit.privacy.costs import _gaussian_cost as costs
 from hushfit.ranking_problem import RankingProblem
 from hushfit.release.queries import _bayes_rank as bayes
 from hushfit.release.queries import _list_gradient as gradient

@@ -4,8 +4,10 @@ name too much.
 
 import numpy as np
 
-from hushfit import model_selection
 from hushfit.audit.checks import _prices as prices
+from hushfit.model_selection import _scoring as scoring
+from hushfit.model_selection import _search as search
+from hushfit.model_selection import _trials as trials
 from hushfit.preprocessing import _quantile_scaler as scalers
 from hushfit.privacy.accounting import _random_stopping as stopping
 from hushfit.release import mechanism
@@ -52,7 +54,7 @@ def best_priced_as_one():
     return together(
         swapped(stopping, best_of_many=_as_one),
         swapped(prices, best_of_many=_as_one),
-        swapped(model_selection, best_of_many=_as_one),
+        swapped(trials, best_of_many=_as_one),
     )
 
 
@@ -61,21 +63,21 @@ def _as_one(one, rule, relation):
 
 
 def exact_scores():
-    original = model_selection.released_score
+    original = trials.released_score
 
     def released_score(scores, strength, *terms):
         return original(scores, float("inf"), *terms)
 
-    return swapped(model_selection, released_score=released_score)
+    return swapped(trials, released_score=released_score)
 
 
 def scored_on_what_was_fitted():
-    original = model_selection.split
+    original = search.split
 
     def split(n_units, *terms):
         return np.arange(n_units), original(n_units, *terms)[1]
 
-    return swapped(model_selection, split=split)
+    return swapped(search, split=split)
 
 
 def labels_compared_as_one_array():
@@ -84,18 +86,18 @@ def labels_compared_as_one_array():
     def hits(model, X, y):
         return np.asarray(model.predict(X) == np.asarray(y.tolist()), dtype=np.float64)
 
-    return swapped(model_selection, _SCORERS={"accuracy": hits})
+    return swapped(scoring, _SCORERS={"accuracy": hits})
 
 
 def refit_for_nothing():
-    original = model_selection.PrivateSearchCV.fit
+    original = search.PrivateSearchCV.fit
 
     def fit(self, X, y, groups=None):
         original(self, X, y, groups)
         self.best_estimator_.fit(X, y, groups)
         return self
 
-    return swapped(model_selection.PrivateSearchCV, fit=fit)
+    return swapped(search.PrivateSearchCV, fit=fit)
 
 
 def texts_by_their_counts():
@@ -173,14 +175,14 @@ SEARCH = (
     ),
     Mutant(
         "exact scores",
-        "hushfit.model_selection",
+        "hushfit.model_selection._trials",
         "Candidates are compared by their exact scores.",
         exact_scores,
         ("payment of search",),
     ),
     Mutant(
         "scored on what was fitted",
-        "hushfit.model_selection",
+        "hushfit.model_selection._search",
         "Rows that score a candidate are also fitted on, and the cost is only the larger of the "
         "two.",
         scored_on_what_was_fitted,
@@ -188,7 +190,7 @@ SEARCH = (
     ),
     Mutant(
         "labels compared as one array",
-        "hushfit.model_selection",
+        "hushfit.model_selection._scoring",
         "Held-out labels become one array, so that a text among them turns all scores into misses.",
         labels_compared_as_one_array,
         ("scores of a search",),
@@ -196,7 +198,7 @@ SEARCH = (
     ),
     Mutant(
         "refit for nothing",
-        "hushfit.model_selection",
+        "hushfit.model_selection._search",
         "The best candidate is fitted again on all rows without a payment.",
         refit_for_nothing,
         ("payment of search",),

@@ -11,6 +11,7 @@ from hushfit.data.schema import _cells as cells
 from hushfit.data.schema import _schema as schemas
 from hushfit.errors import WeakGuaranteeWarning
 from hushfit.estimators import _classifiers as classifiers
+from hushfit.estimators import _linear as linear
 from hushfit.estimators import _private_fit as fits
 from hushfit.estimators import _regressors as regressors
 from hushfit.estimators import encode_labels
@@ -122,6 +123,10 @@ def refuses_unknown_labels():
 
 def refuses_odd_targets():
     return swapped(regressors, with_missing_targets=lambda y, check: check(y=y))
+
+
+def refuses_odd_cells():
+    return swapped(linear, with_numbers=lambda X: X)
 
 
 def drops_missing_rows():
@@ -289,6 +294,15 @@ SIDE_CHANNELS = (
         "the column one of floats.",
         label_by_its_digits,
         ("cells of a table",),
+        "earlier versions of hushfit",
+    ),
+    Mutant(
+        "an error for a cell that is no number",
+        "hushfit.estimators._linear",
+        "An array of objects is refused if one cell is no number, which tells of its row before "
+        "anything is paid.",
+        refuses_odd_cells,
+        (f"sealed door of {_AUTO}", f"side channels of {_AUTO}"),
         "earlier versions of hushfit",
     ),
     Mutant(

@@ -30,7 +30,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from _support import RELATIONS, SOURCES, curator_over, source_of, table
+from _support import ERROR_FOR_A_CELL, RELATIONS, SOURCES, curator_over, source_of, table
 from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.data.schema._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.datasets import load_adult
@@ -43,7 +43,8 @@ from hushfit.preprocessing import (
     pipeline_guarantee,
 )
 from hushfit.preprocessing._parts import private_parts
-from hushfit.preprocessing._pipeline import PipelineAccount, _composed
+from hushfit.preprocessing._pipeline_account import PipelineAccount
+from hushfit.preprocessing._pipeline_guarantee import guarantee_of_account
 from hushfit.preprocessing._quantiles import FIRST_EDGES, Spread
 from hushfit.privacy import (
     Budget,
@@ -372,7 +373,10 @@ def test_settings_that_mean_nothing_are_refused_before_anything_is_paid(wrong):
 
 
 @pytest.mark.usefixtures("quiet_fits")
-@parametrize_with_checks([BoundedScaler((-100, 100)), PrivateQuantileScaler(random_state=0)])
+@parametrize_with_checks(
+    [BoundedScaler((-100, 100)), PrivateQuantileScaler(random_state=0)],
+    expected_failed_checks=lambda estimator: ERROR_FOR_A_CELL,
+)
 def test_scikit_learn_finds_nothing_to_complain_about(estimator, check):
     check(estimator)
 
@@ -998,10 +1002,10 @@ def test_no_guarantee_is_stated_over_the_budget():
     account = PipelineAccount(Budget(2.0, 1e-4), Relation.REPLACE_ONE, None)
     for cost in paid:
         Ledger.over(account).charge(cost, "step", Relation.REPLACE_ONE)
-    assert _composed(pipeline, account).epsilon == 2.0
+    assert guarantee_of_account(pipeline, account).epsilon == 2.0
     account.budget = Budget(0.9, 1e-4)
     with pytest.raises(BudgetExceeded, match=r"over the pipeline's 0\.9"):
-        _composed(pipeline, account)
+        guarantee_of_account(pipeline, account)
 
 
 @pytest.mark.usefixtures("quiet_fits")

@@ -169,6 +169,9 @@ def edited(**changes):
     "text",
     [
         "not json",
+        "[" * 100_000,
+        '{"epsilon": ' + "9" * 5000 + "}",
+        FULL.to_json().replace("{", '{"epsilon": 0.1, ', 1),
         "[]",
         edited(extra=1),
         edited(epsilon=...),

@@ -164,6 +164,20 @@ def test_persons_contribute_the_outer_product_of_their_own_score():
     np.testing.assert_allclose(moments.spread, scores.T @ scores, atol=1e-9)
 
 
+@pytest.mark.parametrize("relation", [Relation.REPLACE_ONE, Relation.ADD_REMOVE])
+def test_rounding_of_entries_that_count_twice_is_counted_twice(relation):
+    """Lemma 1 bounds the rounding of each entry; the norm counts off-diagonal entries twice."""
+    problem, family = (
+        problem_of(Logistic(), 100_000, 5, relation=relation),
+        score_family(Logistic()),
+    )
+    query = ScoreMoments(problem, np.zeros(6), np.eye(6), family)
+    of_entry = query._sum.rounding / math.sqrt(query.size)
+    moved = {Relation.REPLACE_ONE: family.diameter, Relation.ADD_REMOVE: family.radius}[relation]
+    room = query.sensitivity(relation) - moved * (1 + 1e-9)
+    assert room >= 0.999 * of_entry * math.sqrt(query.size + query.doubled.sum())
+
+
 def test_what_the_proof_does_not_cover_is_refused():
     problem = problem_of(Logistic(), 50, 2)
     family, eye = score_family(Logistic()), np.eye(3)

@@ -20,9 +20,9 @@ from hushfit.report import (
     points_dict,
     report_page,
 )
-from hushfit.report._class_scores import average_precision, class_scores
-from hushfit.report._figures import round_steps
-from hushfit.report._number_scores import number_scores, poisson_deviance
+from hushfit.report.scores._class_scores import average_precision, class_scores
+from hushfit.report.scores._number_scores import number_scores, poisson_deviance
+from hushfit.report.sections._figures import round_steps
 
 SCHEMA = Schema(
     (NumericColumn("age", 0, 100), CategoricalColumn("sex", ("f", "m"))),

@@ -12,7 +12,8 @@ from hushfit.data.schema import CategoricalColumn, NumericColumn
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.privacy import Budget, Relation
 from hushfit.release import Randomness, Terms
-from hushfit.report import DeclaredGroups, HeldOut, _private_scores, private_scores
+from hushfit.report import DeclaredGroups, HeldOut, private_scores
+from hushfit.report.scores import _private_scores
 from hushfit.unit import PrivacyUnit
 
 CLASSES, NUMBERS = CategoricalColumn("ill", ("no", "yes", "perhaps")), NumericColumn("days", 0, 30)

@@ -17,7 +17,7 @@ from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.data.schema._schema import CategoricalColumn, NumericColumn, Schema, encode
 from hushfit.models import Model, PaidReceipt, Provenance
 from hushfit.report import CalibrationCell, Confusion, Evaluation, report_page
-from hushfit.report._figures import odds_figure, posterior
+from hushfit.report.sections._figures import odds_figure, posterior
 
 COLUMNS = (
     NumericColumn("age", 0, 100),

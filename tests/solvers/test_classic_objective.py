@@ -7,7 +7,13 @@ import pytest
 from scipy.special import expit
 from scipy.stats import norm
 
-from _support import RELATIONS, curator_over, problem_for, records_of, source_of, two_classes
+from _support import (
+    RELATIONS,
+    problem_for,
+    records_of,
+    two_classes,
+    without_noise,
+)
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InfeasibleBudget, InvalidArgument
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
@@ -29,7 +35,7 @@ from hushfit.privacy.costs._classic_objective_cost import (
     classic_multiplier,
 )
 from hushfit.release import ClassicInside, ClippedGradient, Planned
-from hushfit.solvers import ClassicObjective, ExactMinimiser, run, solver_from
+from hushfit.solvers import ClassicObjective, ExactMinimiser, solver_from
 
 OPEN = Budget(math.inf, 1e-6)
 REPLACE_ONE = Relation.REPLACE_ONE
@@ -227,9 +233,8 @@ def test_without_noise_the_minimum_is_found(loss, penalty):
     def value(w, mu):
         return float(loss.value(Z @ w, y).mean()) + penalty.value(w[:4]) + mu / 2 * w @ w
 
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
-    exact = ExactMinimiser()
-    best = run(exact, problem, curator_over(source_of(X, y), exact.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
+    best = without_noise(ExactMinimiser(), problem, X, y)
     assert value(w, solver.mu) <= value(best, solver.mu) + 1e-9
     assert value(w, 0.0) <= value(best, 0.0) + 0.5 * solver.mu * best @ best + 1e-9
 

@@ -14,6 +14,7 @@ from _support import (
     source_of,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InvalidArgument
@@ -37,14 +38,9 @@ from hushfit.solvers import DPSGD, DPSVRG, DPAdam, run, solver_from
 OPEN = Budget(math.inf, 1e-6)
 
 
-def without_noise(solver, problem, X, y):
+def not_private(solver, problem, X, y):
     """Weights of the non-private fit, as a user gets it by epsilon=inf."""
-    settled = solver_from(solver, problem, OPEN)
-    return run(
-        settled,
-        problem,
-        curator_over(source_of(X, y), settled.plan(problem), 0.0, problem.relation),
-    ).w
+    return without_noise(solver_from(solver, problem, OPEN), problem, X, y)
 
 
 def least(problem, X, y):
@@ -108,7 +104,7 @@ def test_without_noise_the_minimum_is_found(solver, case):
     (X, y), loss, outputs, penalty = case
     problem = problem_for(X, loss, outputs, penalty=penalty)
     value, best = least(problem, X, y)
-    w = without_noise(solver, problem, X, y)
+    w = not_private(solver, problem, X, y)
     assert best - 1e-7 <= value(w.ravel()) <= best + 1e-6
 
 

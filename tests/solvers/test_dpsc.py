@@ -22,6 +22,7 @@ from _support import (
     source_of,
     table,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InvalidArgument
@@ -344,11 +345,10 @@ def test_it_makes_what_it_declared_and_pays_for_it(relation):
 def test_without_noise_it_finds_the_minimum(penalty, noise):
     X, y = two_classes(n=200, d=4)
     problem = problem_for(X, penalty=penalty)
-    exact = ExactMinimiser(tolerance=1e-10)
-    least = run(exact, problem, curator_over(source_of(X, y), exact.plan(problem), 0.0)).w
+    least = without_noise(ExactMinimiser(tolerance=1e-10), problem, X, y)
     for output in ("sparse", "dense"):
         solver = DPSC(steps=300, c=0.1, noise=noise, output=output)
-        w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+        w = without_noise(solver, problem, X, y)
         np.testing.assert_allclose(w, least, atol=1e-6)
 
 

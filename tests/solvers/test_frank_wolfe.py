@@ -23,6 +23,7 @@ from _support import (
     table,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLogisticRegression
 from hushfit.data import SecureCoins, SeededCoins
@@ -53,7 +54,7 @@ from hushfit.release import (
     corner,
 )
 from hushfit.release.mechanisms._corner import _grid, _Stream
-from hushfit.solvers import ExactMinimiser, FrankWolfe, run, solver_from
+from hushfit.solvers import ExactMinimiser, FrankWolfe, solver_from
 
 OPEN = Budget(math.inf, 1e-6)
 
@@ -398,10 +399,9 @@ def test_without_noise_the_minimum_over_the_ball_is_found(data, loss, outputs, p
         return float(loss.value(Z @ w.T, y).mean())
 
     solver = solver_from(FrankWolfe(), problem, OPEN)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
     assert penalty.value(problem.columns(w)) == 0.0
-    exact = ExactMinimiser()
-    best = run(exact, problem, curator_over(source_of(X, y), exact.plan(problem), 0.0)).w
+    best = without_noise(ExactMinimiser(), problem, X, y)
     assert value(best) - 1e-6 <= value(w) <= value(best) + 2e-3
 
 
@@ -409,9 +409,8 @@ def test_a_squared_penalty_enters_through_the_tilt():
     X, y = two_classes(d=4)
     problem, Z = problem_for(X, penalty=ScaledL2(0.1)), records_of(X)
     solver = solver_from(FrankWolfe(radius=3.0), problem, OPEN)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
-    exact = ExactMinimiser()
-    best = run(exact, problem, curator_over(source_of(X, y), exact.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
+    best = without_noise(ExactMinimiser(), problem, X, y)
     assert np.abs(best[:4]).sum() < 3.0
     values = [float(Logistic().value(Z @ v, y).mean()) + 0.05 * v[:4] @ v[:4] for v in (w, best)]
     assert values[0] <= values[1] + 2e-3

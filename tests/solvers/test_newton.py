@@ -18,6 +18,7 @@ from _support import (
     table,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InvalidArgument
@@ -26,7 +27,7 @@ from hushfit.penalties import L1, MCP, GroupLasso, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, SecureSampler
 from hushfit.release import FullBatch, HessianSum, NewtonDirection, Plan, Planned, PoissonBatch
 from hushfit.release.queries._hessian import curvatures
-from hushfit.solvers import DoubleNoiseNewton, ExactMinimiser, run, solver_from
+from hushfit.solvers import DoubleNoiseNewton, ExactMinimiser, solver_from
 
 OPEN = Budget(math.inf, 1e-6)
 SCALAR = [Logistic(), HuberHinge(), HuberHinge(bend=0.1), Squared(0.7)]
@@ -207,9 +208,7 @@ def test_without_noise_the_minimum_is_found(case):
     weights = []
     for solver in (DoubleNoiseNewton(steps=80), ExactMinimiser()):
         settled = solver_from(solver, problem, OPEN)
-        weights.append(
-            run(settled, problem, curator_over(source_of(X, y), settled.plan(problem), 0.0)).w
-        )
+        weights.append(without_noise(settled, problem, X, y))
     assert value(weights[0]) <= value(weights[1]) + 1e-6
 
 
@@ -221,9 +220,7 @@ def test_second_derivatives_converge_in_a_few_steps():
         DoubleNoiseNewton(steps=6, curvature="hessian", clip=1.0),
         DoubleNoiseNewton(steps=80, clip=1.0),
     )
-    w, other = (
-        run(s, problem, curator_over(source_of(X, y), s.plan(problem), 0.0)).w for s in (few, many)
-    )
+    w, other = (without_noise(s, problem, X, y) for s in (few, many))
     np.testing.assert_allclose(w, other, atol=1e-4)
 
 
@@ -233,10 +230,7 @@ def test_the_published_form_converges_too():
     problem = problem_for(X, penalty=ScaledL2(0.01))
     published = DoubleNoiseNewton(steps=60, second_noise="direction", clip=1.0)
     ours = replace(published, second_noise="curvature")
-    w, other = (
-        run(s, problem, curator_over(source_of(X, y), s.plan(problem), 0.0)).w
-        for s in (published, ours)
-    )
+    w, other = (without_noise(s, problem, X, y) for s in (published, ours))
     np.testing.assert_allclose(w, other, atol=1e-3)
 
 

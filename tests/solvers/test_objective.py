@@ -26,6 +26,7 @@ from _support import (
     table,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.constraints import chain
@@ -72,6 +73,7 @@ from hushfit.release import (
     Plan,
     Planned,
 )
+from hushfit.release.mechanisms import certified_search
 from hushfit.release.mechanisms import perturbed_minimiser as boundary
 from hushfit.release.mechanisms.perturbed_minimiser import CertifiedMinimiser
 from hushfit.solvers import ObjectivePerturbation, run, solver_from
@@ -487,7 +489,7 @@ def test_output_noise_hides_both_ends_of_the_ball(bug, monkeypatch):
     for side in (-1.0, 1.0):
         # The tolerance that a solver gets is half of the certified one.
         monkeypatch.setattr(
-            boundary, "_minimise", lambda *_, side=side: np.array([side * 1e-3 / mu])
+            boundary, "minimise", lambda *_, side=side: np.array([side * 1e-3 / mu])
         )
         curator = curator_over(source_of(X, y, fit_intercept=False), plan, 1.0, seed=int(side + 1))
         errors += np.mean([side * curator.release("w", query)[0] < 0 for _ in range(draws)])
@@ -519,7 +521,7 @@ def test_answers_have_the_gradient_that_they_are_certified_to_have(mu, size):
 
 
 def test_without_a_certificate_nothing_is_released(monkeypatch):
-    monkeypatch.setattr(boundary, "_MOST_STEPS", 1)
+    monkeypatch.setattr(certified_search, "_MOST_STEPS", 1)
     X, y = two_classes()
     solver, problem = ObjectivePerturbation(), problem_for(X)
     curator = curator_over(source_of(X, y), solver.plan(problem), 3.0)
@@ -541,10 +543,12 @@ def test_the_certificate_tells_a_minimiser_from_one_step_towards_it():
 
 def test_steps_that_fold_the_map_are_never_certified(monkeypatch):
     """Steps above 2 / curvature diverge, and the map from noise to minimiser is no bijection."""
-    monkeypatch.setattr(boundary, "_MOST_STEPS", 300)
-    monkeypatch.setattr(boundary._MetricSteps, "step", lambda self, at, g: at - 2.5 / 0.5 * g)
+    monkeypatch.setattr(certified_search, "_MOST_STEPS", 300)
     monkeypatch.setattr(
-        boundary, "_extrapolated", lambda z, moved, overshoot, momentum: (z, momentum)
+        certified_search.MetricSteps, "step", lambda self, at, g: at - 2.5 / 0.5 * g
+    )
+    monkeypatch.setattr(
+        certified_search, "_extrapolated", lambda z, moved, overshoot, momentum: (z, momentum)
     )
     X, y = two_classes()
     query = PerturbedMinimiser(problem_for(X), 0.5)
@@ -665,7 +669,7 @@ def test_without_noise_it_is_ridge_regression(mu):
     """The quadratic is on every coordinate, including the intercept."""
     X, y = two_classes()
     solver, problem = ObjectivePerturbation(mu=mu), problem_for(X)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
     ridge = LogisticRegression(C=1 / (len(y) * mu), fit_intercept=False, tol=1e-12, max_iter=10_000)
     np.testing.assert_allclose(w, ridge.fit(records_of(X), y).coef_[0], atol=1e-6)
 
@@ -676,7 +680,7 @@ def test_without_noise_a_proximal_step_leads_nowhere(penalty, data, loss, output
     X, y = data
     problem, Z = problem_for(X, loss, outputs, penalty=penalty), records_of(X)
     solver = ObjectivePerturbation(mu=0.01)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
     gradient = loss.slope(Z @ w.T, y).T @ Z / len(Z) + 0.01 * w
     np.testing.assert_allclose(problem.prox(w - gradient, 1.0), w, atol=1e-7)
 
@@ -686,7 +690,7 @@ def test_many_columns_are_solved_without_a_second_moment():
     X, y = rng.normal(size=(80, 700)), rng.choice([-1.0, 1.0], size=80)
     problem = problem_for(X, penalty=L1(0.001))
     solver = ObjectivePerturbation(mu=0.05)
-    w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+    w = without_noise(solver, problem, X, y)
     Z = records_of(X)
     gradient = Logistic().slope(Z @ w, y) @ Z / len(Z) + 0.05 * w
     np.testing.assert_allclose(problem.prox(w - gradient, 1.0), w, atol=2e-6)
@@ -744,7 +748,7 @@ def test_stages_undo_the_bias_of_the_lasso():
     X, y = two_classes(n=2000, d=5)
     penalty = SCAD(0.05)
     lasso, one, two = (
-        run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+        without_noise(solver, problem, X, y)
         for solver, problem in (
             (ObjectivePerturbation(mu=0.01), problem_for(X, penalty=L1(0.05))),
             (ObjectivePerturbation(mu=0.01, stages=1), problem_for(X, penalty=penalty)),

@@ -18,6 +18,7 @@ from _support import (
     table,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.data import SecureCoins
@@ -26,7 +27,7 @@ from hushfit.losses import HuberHinge, Logistic, Softmax, Squared
 from hushfit.penalties import L1, MCP, Box, ElasticNet, L1Ball, L2Ball, ScaledL2, Zero
 from hushfit.privacy import Budget, Relation, SecureSampler, gaussian_delta
 from hushfit.release import Plan, Planned, PoissonBatch, RegularisedMinimiser
-from hushfit.solvers import ExactMinimiser, OutputPerturbation, run, solver_from
+from hushfit.solvers import ExactMinimiser, OutputPerturbation, solver_from
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
 LEVEL = 1e-6
@@ -275,7 +276,7 @@ def test_without_noise_it_is_the_minimum(penalty):
         return float(problem.loss.value(Z @ w, y).mean()) + penalty.value(problem.columns(w))
 
     found, least = (
-        value(run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w)
+        value(without_noise(solver, problem, X, y))
         for solver in (solver_from("output", problem, Budget(math.inf, 1e-6)), ExactMinimiser())
     )
     assert least - 1e-7 <= found <= least + 2e-3

@@ -24,6 +24,7 @@ from _support import (
     source_of,
     table,
     two_classes,
+    without_noise,
 )
 from hushfit import Ledger, PrivateLinearSVC, PrivateLogisticRegression
 from hushfit.data import FeatureBounds, SecureCoins, SeededCoins
@@ -58,7 +59,7 @@ from hushfit.release import (
     SecretOrder,
 )
 from hushfit.release.mechanisms._permuted import uniform_order
-from hushfit.solvers import SOLVERS, ExactMinimiser, PermutedSGD, run, solver_from
+from hushfit.solvers import SOLVERS, ExactMinimiser, PermutedSGD, solver_from
 
 REPLACE, ADD = Relation.REPLACE_ONE, Relation.ADD_REMOVE
 LEVEL = 1e-6
@@ -1072,7 +1073,7 @@ def test_without_noise_a_run_comes_near_the_minimum(name, penalty):
         return float(problem.loss.value(Z @ w, y).mean()) + penalty.value(problem.columns(w))
 
     found, least = (
-        value(run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w)
+        value(without_noise(solver, problem, X, y))
         for solver in (solver_from(name, problem, Budget(math.inf, 1e-6)), ExactMinimiser())
     )
     assert least - 1e-7 <= found <= least + 5e-3

@@ -13,6 +13,7 @@ from _support import (
     source_of,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit import PrivateLogisticRegression
 from hushfit.errors import InvalidArgument
@@ -88,7 +89,7 @@ def test_the_seed_is_public_and_alone_decides_the_children():
 
     def fitted(seed):
         solver = PrivGene(generations=5, children=10, seed=seed)
-        return run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+        return without_noise(solver, problem, X, y)
 
     np.testing.assert_array_equal(fitted(3), fitted(3))
     assert not np.array_equal(fitted(3), fitted(4))
@@ -100,7 +101,7 @@ def test_without_privacy_many_generations_come_close_to_the_minimum(penalty):
     problem, Z = problem_for(X, penalty=penalty), records_of(X)
 
     def objective(solver):
-        w = run(solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0)).w
+        w = without_noise(solver, problem, X, y)
         return problem.loss.value(Z @ w, y).mean() + penalty.value(problem.columns(w))
 
     search = PrivGene(generations=150, children=24, mutation=3.0, last_mutation=0.01)

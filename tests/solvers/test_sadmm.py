@@ -19,6 +19,7 @@ from _support import (
     table,
     three_classes,
     two_classes,
+    without_noise,
 )
 from hushfit.constraints import Constraint, chain, generalised, graph, identity
 from hushfit.errors import InvalidArgument
@@ -319,17 +320,7 @@ CONSTRAINTS = {
 
 
 def exact(problem, X, y):
-    solver = ExactMinimiser(tolerance=1e-11)
-    return run(
-        solver,
-        problem,
-        curator_over(source_of(X, y, problem.fit_intercept), solver.plan(problem), 0.0),
-    ).w
-
-
-def without_noise(solver, problem, X, y):
-    source = source_of(X, y, problem.fit_intercept)
-    return run(solver, problem, curator_over(source, solver.plan(problem), 0.0)).w
+    return without_noise(ExactMinimiser(tolerance=1e-11), problem, X, y)
 
 
 def full_batch(loss, **settings):

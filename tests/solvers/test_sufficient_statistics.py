@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from _support import curator_over, problem_for, records_of, source_of, three_classes, two_classes
+from _support import (
+    curator_over,
+    problem_for,
+    records_of,
+    source_of,
+    three_classes,
+    two_classes,
+    without_noise,
+)
 from hushfit import PrivateElasticNet, PrivateLogisticRegression
 from hushfit.errors import InvalidArgument, MissingBoundsWarning
 from hushfit.losses import HuberHinge, Logistic, OneVsRest, Softmax, Squared
@@ -21,13 +29,8 @@ from hushfit.solvers.perturbation._sufficient_statistics import curvature_at_zer
 OPEN = Budget(math.inf, 1e-6)
 
 
-def without_noise(problem, X, y):
-    solver = solver_from("ssp", problem, OPEN)
-    return run(
-        solver,
-        problem,
-        curator_over(source_of(X, y, problem.fit_intercept), solver.plan(problem), 0.0),
-    ).w
+def not_private(problem, X, y):
+    return without_noise(solver_from("ssp", problem, OPEN), problem, X, y)
 
 
 @pytest.mark.parametrize("fit_intercept", [True, False])
@@ -36,7 +39,7 @@ def test_without_noise_it_is_least_squares(fit_intercept):
     X, y = rng.normal(size=(300, 4)), rng.uniform(-0.9, 0.9, size=300)
     problem = problem_for(X, Squared(), fit_intercept=fit_intercept)
     expected = np.linalg.lstsq(records_of(X, fit_intercept), y, rcond=None)[0]
-    np.testing.assert_allclose(without_noise(problem, X, y), expected, atol=1e-5)
+    np.testing.assert_allclose(not_private(problem, X, y), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_without_noise_penalised_least_squares_is_a_fixed_point_of_its_proximal_
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(300, 4)), rng.uniform(-0.9, 0.9, size=300)
     problem, Z = problem_for(X, Squared(), penalty=penalty), records_of(X)
-    w = without_noise(problem, X, y)
+    w = not_private(problem, X, y)
     moved = problem.prox(w - Z.T @ (Z @ w - y) / 300, 1.0)
     np.testing.assert_allclose(moved, w, atol=1e-5)
 
@@ -87,7 +90,7 @@ def test_other_losses_get_their_second_order_expansion_at_zero(data, loss, outpu
     found = minimize(
         lambda w: g @ w + w @ H @ w / 2 + 0.01 * np.sum((penalised * w) ** 2), np.zeros(size)
     ).x
-    w = without_noise(problem, X, y)
+    w = not_private(problem, X, y)
     # Softmax is invariant to a vector that all classes share; the quadratic has no curvature there,
     # and scipy may add one.
     shared = found.reshape(problem.shape).mean(axis=0) if isinstance(loss, Softmax) else 0.0
@@ -97,9 +100,7 @@ def test_other_losses_get_their_second_order_expansion_at_zero(data, loss, outpu
 def test_the_hinge_becomes_least_squares_on_the_labels():
     X, y = two_classes(d=3)
     expected = np.linalg.lstsq(records_of(X), y, rcond=None)[0]
-    np.testing.assert_allclose(
-        without_noise(problem_for(X, HuberHinge()), X, y), expected, atol=1e-5
-    )
+    np.testing.assert_allclose(not_private(problem_for(X, HuberHinge()), X, y), expected, atol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from _support import (
     source_of,
     table,
     two_classes,
+    without_noise,
 )
 from hushfit.constraints import chain, graph
 from hushfit.data import SeededCoins
@@ -592,12 +593,6 @@ def test_every_source_gives_the_same_weights(solver, layout):
     expected = run(solver, problem, curator_over(source_of(X, y), plan, 0.3, ADD)).w
     w = run(solver, problem, curator_over(source_of(SOURCES[layout](X), y), plan, 0.3, ADD)).w
     np.testing.assert_allclose(w, expected, atol=1e-7)
-
-
-def without_noise(solver, problem, X, y):
-    return run(
-        solver, problem, curator_over(source_of(X, y), solver.plan(problem), 0.0, problem.relation)
-    ).w
 
 
 def exact(problem, X, y):

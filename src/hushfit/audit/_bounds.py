@@ -39,7 +39,14 @@ ScaledCost: TypeAlias = Callable[[float], "Cost | Curve"]
 
 
 class Verdict(StrEnum):
-    """Verdict of an audit."""
+    """Verdict of an audit.
+
+    Examples
+    --------
+    >>> from hushfit.audit import Verdict
+    >>> [verdict.value for verdict in Verdict]
+    ['consistent', 'violated', 'no power']
+    """
 
     CONSISTENT = "consistent"
     VIOLATED = "violated"

@@ -1,6 +1,7 @@
 """The command line: ``hushfit schema``, ``fit``, ``predict``, ``evaluate``, ``report``, ``plan``
 and ``ledger``.
 
+plans/          Plans of ``hushfit plan``, one file for each kind
 verbs/          One module for each verb of the command line
 BY_TARGET       Names of models by the kind of target
 NEEDS_APPROVAL  Kind of the error of a charge that waits for a second person

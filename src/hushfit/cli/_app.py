@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from hushfit._version import __version__
+from hushfit.cli._dry_run import Rehearsed, print_rehearsed
 from hushfit.cli._printing import print_json, print_message
 from hushfit.cli._wording import in_options
 from hushfit.errors import ApprovalNeeded, BudgetExceeded, HushfitError, LedgerError, OutOfMemory
@@ -120,6 +121,9 @@ def _guarded(arguments: list[str], as_json: bool) -> int:
         app.main(arguments, prog_name="hushfit", standalone_mode=False, obj=tuple(arguments))
     except click.exceptions.Exit as stop:
         return int(stop.exit_code)
+    except Rehearsed as end:
+        print_rehearsed(end, as_json)
+        return OK
     except (click.Abort, KeyboardInterrupt):
         return _refused(
             "interrupted", "Interrupted. Payments that were made stay.", INTERRUPTED, as_json

@@ -24,6 +24,13 @@ _MARKERS = {
     *("?", "na", "n/a", "#n/a", "nan", "null", "none", "nil", "missing", ".", "-", "--", "..."),
     *("not available", "not applicable"),
 }
+# Words that do among numbers and dates; among other labels they are labels.
+_UNKNOWNS = {
+    *("unknown", "not known", "not recorded", "not measured", "unspecified", "unk", "n.a."),
+    *("unbekannt", "k.a.", "k. a.", "keine angabe", "fehlend", "fehlt", "leer", "nicht bekannt"),
+    *("nicht erhoben", "nicht gemessen", "inconnu", "inconnue", "nc", "non renseigné"),
+    *("desconocido", "desconocida", "sconosciuto", "onbekend", "okänd", "ukjent", "ukendt"),
+}
 # Numbers that often do.
 _SENTINELS = {-9.0, -99.0, -999.0, -9999.0, 999.0, 9999.0, 99999.0, 999999.0}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
@@ -88,6 +95,7 @@ class ColumnDraft:
     # Keyed by the form in which they are compared, since equal categories may not be listed twice.
     labels: dict[str | None, str] = field(default_factory=dict)
     markers: Counter[str] = field(default_factory=Counter)
+    unknowns: Counter[str] = field(default_factory=Counter)  # until `settle_unknowns`
     low: float = np.inf
     high: float = -np.inf
     rows: int = 0
@@ -195,14 +203,30 @@ class ColumnDraft:
         gaps = {text: n for text, n in counts.items() if not text or text.lower() in _MARKERS}
         self.missing += sum(gaps.values())
         self.markers.update({text: n for text, n in gaps.items() if text})
-        kept = {text: n for text, n in counts.items() if text not in gaps}
-        total = sum(kept.values())
-        self.others += total
-        self.spaces += sum(n * text.count(" ") for text, n in kept.items())
-        self._list(list(kept))
-        self.distinct.add(np.empty(0), list(kept), total)
+        words = {text: n for text, n in counts.items() if text.lower() in _UNKNOWNS}
+        self.unknowns.update(words)
+        kept = {text: n for text, n in counts.items() if text not in gaps and text not in words}
+        self._add_labels(kept)
         self._add_dates(kept)
         self._add_commas(kept)
+
+    def _add_labels(self, counts: dict[str, int]) -> None:
+        total = sum(counts.values())
+        self.others += total
+        self.spaces += sum(n * text.count(" ") for text, n in counts.items())
+        self._list(list(counts))
+        self.distinct.add(np.empty(0), list(counts), total)
+
+    def settle_unknowns(self) -> None:
+        """Decide, after the last cell, what words such as unknown are: missing values among numbers
+        and dates, and labels else.
+        """
+        words, self.unknowns = dict(self.unknowns), Counter()
+        if self.is_numeric or self.has_comma_decimals or self.date_format[0]:
+            self.missing += sum(words.values())
+            self.markers.update(words)
+        else:
+            self._add_labels(words)
 
     def _add_dates(self, counts: dict[str, int]) -> None:
         for pattern, formats in _DATES:

@@ -79,10 +79,14 @@ def draft_schema(
     if decimal is not None:
         for draft in drafts.values():
             draft.settle_decimal(decimal)
-    if target not in drafts:
-        known = ", ".join(drafts) or "none, since there are no rows"
+    if not drafts:
+        titles = ", ".join(table.title for table in tables)
         raise InvalidArgument(
-            f"the table has no column {target!r} to predict. Its columns: {known}."
+            f"{titles} has no row below the names of its columns. Give a table with rows."
+        )
+    if target not in drafts:
+        raise InvalidArgument(
+            f"the table has no column {target!r} to predict. Its columns: {', '.join(drafts)}."
         )
     return _assembled(drafts, target, target_kind)
 
@@ -94,6 +98,8 @@ def scanned(tables: Sequence[Table], watch: Watch | None) -> dict[str, ColumnDra
         for part in _larger(table_batches(table, None, watch)):
             for name, cells in zip(part.column_names, part.columns, strict=True):
                 drafts.setdefault(name, ColumnDraft()).add(cells.combine_chunks())
+    for draft in drafts.values():
+        draft.settle_unknowns()
     return drafts
 
 
@@ -150,13 +156,16 @@ def drafted_column(draft: ColumnDraft, name: str) -> tuple[Column, str]:
     if draft.has_comma_decimals:
         bounds = rounded_outwards(*draft.comma_range)
         missing = "indicator" if draft.missing else "fill"
-        comma = NumericColumn(name, *bounds, missing=missing, decimal=",")
+        comma = NumericColumn(name, *bounds, missing=missing, missing_values=markers, decimal=",")
         return comma, _comma_note(draft)
     if draft.is_numeric and not _is_code(draft, name):
         low, high = rounded_outwards(float(draft.low), float(draft.high))
         missing = "indicator" if draft.missing or draft.others else "fill"
         whole = not draft.fractions
-        return NumericColumn(name, low, high, missing=missing, integer=whole), _number_note(draft)
+        number = NumericColumn(
+            name, low, high, missing=missing, integer=whole, missing_values=markers
+        )
+        return number, _number_note(draft)
     labels = in_calendar_order(sorted(set(draft.labels.values()) - {OTHER}, key=_by_size))
     note = _label_note(draft)
     if len(labels) > MAX_CATEGORIES:
@@ -254,24 +263,30 @@ def _comma_note(draft: ColumnDraft) -> str:
     note = "Numbers with decimal commas."
     if draft.may_have_thousands:
         note += " If the commas stand between thousands, write the numbers without them."
-    return note
+    return "\n".join([note, *_missing_note(draft)])
+
+
+def _missing_note(draft: ColumnDraft) -> list[str]:
+    """What becomes of missing numbers, if there are any."""
+    if not draft.missing:
+        return []
+    marks = f" ({', '.join(map(repr, draft.markers))})" if draft.markers else ""
+    return [
+        f"Some cells are missing{marks}: they become `fill` (low if there is none), and the "
+        "indicator says so."
+    ]
 
 
 def _number_note(draft: ColumnDraft) -> str:
     notes = []
     if draft.others:
         notes.append(f"{draft.others} of {draft.filled} cells are no numbers: they are missing.")
-    if draft.missing:
-        marks = f" ({', '.join(map(repr, draft.markers))})" if draft.markers else ""
-        notes.append(
-            f"Some cells are missing{marks}: they become `fill` (low if there is none), and the "
-            "indicator says so."
-        )
+    notes += _missing_note(draft)
     if draft.sentinels:
         marks = ", ".join(f"{number:g}" for number in draft.sentinels)
         notes.append(
             f"{marks} is an end of the range, and often a mark of missing values: if it is one, "
-            f"write missing_values = [{marks}] and correct the range."
+            f"add it (missing_values = [{marks}]) and correct the range."
         )
     if not draft.fractions and _YEARS[0] <= draft.low and draft.high <= _YEARS[1]:
         notes.append("Years? They are used as numbers here.")
@@ -308,7 +323,7 @@ def _date_note(draft: ColumnDraft, written: str | None, born: bool) -> str:
     tied = [known for known, count in draft.formats.items() if count == draft.formats[written]]
     note = (
         "Dates of birth, or as far apart: one number, how long after `low`. `parts` may list year, "
-        "month\nand weekday too."
+        "month and weekday too."
         if born
         else "Dates: how long after `low`, month and day of the week. `parts` may list year too."
     )

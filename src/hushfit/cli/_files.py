@@ -15,6 +15,12 @@ import click
 from hushfit.errors import InvalidArgument
 
 FORMATS = ("csv", "tsv", "parquet", "arrow", "excel")
+# Endings that promise a format: a file with one of them and another content would not open.
+_PROMISES: Final = (
+    *(".html", ".pdf", ".docx", ".md", ".json", ".toml", ".yaml", ".yml", ".onnx", ".svg", ".png"),
+    *(".csv", ".tsv", ".parquet", ".arrow", ".feather", ".xlsx", ".xls", ".ods"),
+    *(".pkl", ".joblib", ".safetensors", ".pt", ".db", ".zip", ".gz"),
+)
 _TEXT: Final = ("csv", "tsv")
 # The formats that each option on how a table is written is about.
 _ABOUT: Final = {"encoding": _TEXT, "delimiter": _TEXT, "header": (*_TEXT, "excel")}
@@ -108,13 +114,27 @@ class TableOptions:
             raise click.UsageError(f"{', '.join(given)} would be ignored: {why}. Leave it out.")
 
 
-def refuse_to_overwrite(output: str, allowed: bool) -> None:
-    """Refuse an output that exists or cannot be written, before a fit is paid for."""
+def refuse_to_overwrite(output: str, allowed: bool, *endings: str) -> None:
+    """Refuse an output that exists or cannot be written, before a fit is paid for; also one of
+    another format than those of ``endings``, if they are given.
+    """
     path = Path(output)
+    if endings:
+        refuse_other_format(output, *endings)
     if path.exists() and not allowed:
         raise InvalidArgument(f"{output} exists. Choose another name, or use --overwrite.")
     with reserved_space(output, 0):
         pass
+
+
+def refuse_other_format(output: str, *endings: str) -> None:
+    """Refuse a name that promises another format than the one that will be written."""
+    path = Path(output)
+    if path.suffix.lower() in _PROMISES and path.suffix.lower() not in endings:
+        raise InvalidArgument(
+            f"{output} would not be a {path.suffix} file: what is written here is "
+            f"{' or '.join(endings)}. Nothing was spent. Name it {path.with_suffix(endings[0])}."
+        )
 
 
 @contextmanager

@@ -48,7 +48,7 @@ schema FILE` for LETOR (SVMlight) text, with lines such as `2 qid:10 1:0.5 3:1`.
 ```toml
 target = "grade"           # column of the grades, from 0 for irrelevant
 query = "query"            # column that groups documents; rows of one query are adjacent
-max_grade = 4              # larger grades are refused
+max_grade = 4              # larger grades count as this one
 columns = ["bm25", "spam"] # features, numbers; for LETOR text n_features = 46 instead
 unit = "labels"            # or "list", "person": what is protected
 person = "judge"           # optional: whose list each is; needed for unit = "person"

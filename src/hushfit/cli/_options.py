@@ -8,7 +8,8 @@ import click
 # Options of `fit` that every kind of model takes.
 OF_EVERY_FIT: Final = (
     *("tables", "schema_path", "epsilon", "delta", "ledger", "dataset", "seed"),
-    *("format_", "encoding", "delimiter", "header", "output", "overwrite", "as_json"),
+    *("format_", "encoding", "delimiter", "header", "output", "overwrite", "dry_run"),
+    "as_json",
 )
 
 

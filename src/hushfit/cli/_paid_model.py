@@ -137,6 +137,8 @@ def print_paid(
     click.echo(f"Model:  {given['output']}  (sha256 {digest[:12]}...)")
     if spent is not None and model.receipt is not None:
         print_payment(model.receipt.number, ledger, spent)
+    if given.get("inference"):
+        click.echo(f"\n{model.estimator.summary()}")
     output = shlex.quote(given["output"])
     click.echo("\nNext steps:")
     click.echo(f"  hushfit evaluate {output} TEST.csv     on {records} that were held out")

@@ -52,13 +52,16 @@ def print_table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left", title_style="bold")
+    table = Table(box=box.SIMPLE_HEAD)
     for k, name in enumerate(columns):
         numeric = bool(rows) and all(row[k][:1] in "+-.0123456789" for row in rows)
-        table.add_column(name, justify="right" if numeric else "left", no_wrap=numeric)
+        table.add_column(Text(name), justify="right" if numeric else "left", no_wrap=numeric)
     for row in rows:
         table.add_row(*map(Text, row))
-    console().print(table)
+    shown = console()
+    # Not as the title of the table, whose width would break it.
+    shown.print(Text(title, style="bold"), soft_wrap=True)
+    shown.print(table)
 
 
 def print_wrapped(text: str) -> None:

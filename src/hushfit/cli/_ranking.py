@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import click
 
+from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import TableOptions
 from hushfit.cli._options import OF_EVERY_FIT, refuse_ignored_options, written_options
 from hushfit.cli._printing import at_terminal, print_json, print_message, print_table
@@ -39,7 +40,7 @@ def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
 
     schema = _settled(schema, given)
     ledger = open_ledger()
-    estimator = _estimator(schema, ledger, given)
+    estimator = _estimator(schema, payer_of(ledger, given), given)
     note_account_of_rows(ledger, schema.person)
     table = documents_in(given["tables"], schema, TableOptions.of(given))
     persons = _persons(table.list_persons(), schema)

@@ -37,6 +37,13 @@ def connected(
     ------
     InvalidArgument
         If there is no such scheduler, or it does not accept the certificate.
+
+    Examples
+    --------
+    >>> from hushfit.dask import connected
+    >>> connected("tcp://elsewhere:8786")
+    Traceback (most recent call last):
+    hushfit.errors.InvalidArgument: ...
     """
     given = {"ca_file": ca_file, "cert": cert, "key": key}
     missing = [name for name, path in given.items() if path is None or not Path(path).is_file()]

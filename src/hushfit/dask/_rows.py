@@ -49,7 +49,15 @@ _LOOK_SECONDS = 2.0
 
 
 class ClusterLost(HushfitError):
-    """The cluster, or too many of its workers, went away during a fit."""
+    """The cluster, or too many of its workers, went away during a fit.
+
+    Examples
+    --------
+    >>> from hushfit.dask import ClusterLost
+    >>> from hushfit.errors import HushfitError
+    >>> issubclass(ClusterLost, HushfitError)
+    True
+    """
 
 
 class DaskRows:
@@ -69,6 +77,21 @@ class DaskRows:
         Number of rows of the whole table; public.
     patience : float
         Seconds without any worker after which a fit gives up.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd
+    >>> from distributed import Client
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.dask import DaskRows
+    >>> from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
+    >>> schema = Schema((NumericColumn("age", 0, 110),), CategoricalColumn("ill", ("no", "yes")))
+    >>> table = pd.DataFrame({"age": [40, 70] * 500, "ill": ["no", "yes"] * 500})
+    >>> table.to_parquet("visits.parquet")
+    >>> with Client(processes=False, dashboard_address=None, memory_limit=0) as client:
+    ...     with DaskRows.from_parquet("visits.parquet", schema, client=client) as rows:
+    ...         PrivateLogisticRegression(epsilon=1.0, delta=1e-5).fit(rows).classes_
+    array(['no', 'yes'], dtype='<U3')
     """
 
     def __init__(

@@ -110,8 +110,10 @@ def load_heart(folder: str | Path) -> dict[str, Heart]:
 
     Examples
     --------
-    >>> from hushfit.datasets import load_heart  # the folder holds the UCI files
-    >>> load_heart("heart")  # doctest: +SKIP
+    >>> from hushfit.datasets import load_heart
+    >>> load_heart("no-such-folder")
+    Traceback (most recent call last):
+    hushfit.errors.InvalidArgument: ...
     """
     return {
         hospital: _read(Path(folder) / name, rows) for hospital, (name, rows) in HOSPITALS.items()

@@ -1,5 +1,7 @@
 """scikit-learn estimators on top of the solvers.
 
+ExplainsArguments               An estimator that says what to use instead of an argument that it
+                                does not have
 Prepared                        Rows ready to be fitted, and the public half of the fit
 ChosenScaling                   The scaling of records, and the public length they are divided by
 PrivateLinearSVC                Linear support vector machine (huberised hinge loss) with a
@@ -32,7 +34,7 @@ public_classes                  The label set, sorted
 public_of                       What a fit by a schema takes as public, in words
 TargetScale                     Targets mapped to [-1, 1] by their public range
 with_missing_targets            Checked rows and targets, of which some may be missing
-with_plain_gaps                 Rows in which pandas' marks of missing values are NaN
+with_numbers                    Rows in which objects and texts are floats, each read by itself
 with_unknown_labels             Checked rows and labels, of which some may be unknown
 no_cell_quoted                  Report rows that are no table without quoting cells or sizes
 progress_bar                    A progress bar on the terminal
@@ -85,11 +87,9 @@ from typing import TYPE_CHECKING
 from hushfit._on_demand import on_demand
 
 if TYPE_CHECKING:
-    from hushfit.estimators._classifiers import (
-        Prepared,
-        PrivateLinearSVC,
-        PrivateLogisticRegression,
-    )
+    from hushfit.estimators._arguments import ExplainsArguments
+    from hushfit.estimators._cells import as_cells, with_numbers
+    from hushfit.estimators._classifiers import Prepared
     from hushfit.estimators._encoded_fit import EncodedUnits, PredictionRanges, fit_encoded
     from hushfit.estimators._encoded_rows import EncodedRows, TableRows
     from hushfit.estimators._feature_maps import (
@@ -113,7 +113,6 @@ if TYPE_CHECKING:
         require_feasible,
     )
     from hushfit.estimators._labels import (
-        as_cells,
         encode_labels,
         places_of,
         public_classes,
@@ -125,8 +124,15 @@ if TYPE_CHECKING:
         refusal_of_shape,
         refuse_extras,
     )
+    from hushfit.estimators._linear_classifiers import PrivateLinearSVC, PrivateLogisticRegression
+    from hushfit.estimators._linear_regressors import (
+        PrivateElasticNet,
+        PrivateHuberRegressor,
+        PrivateLasso,
+        PrivateLinearRegression,
+        PrivateRidge,
+    )
     from hushfit.estimators._marginal_effects import MarginalEffects
-    from hushfit.estimators._missing import with_plain_gaps
     from hushfit.estimators._persons import (
         PersonSettings,
         ProtectsPersons,
@@ -136,23 +142,15 @@ if TYPE_CHECKING:
         refuse_unused_settings,
         split_groups,
     )
+    from hushfit.estimators._poisson import PrivatePoissonRegressor
     from hushfit.estimators._private_fit import Fit, private_fit
     from hushfit.estimators._progress import progress_bar
     from hushfit.estimators._ranges import feature_ranges, ranges_by_place
     from hushfit.estimators._ranker import PrivateRanker, mean_ndcg
-    from hushfit.estimators._regressors import (
-        PrivateElasticNet,
-        PrivateHuberRegressor,
-        PrivateLasso,
-        PrivateLinearRegression,
-        PrivatePoissonRegressor,
-        PrivateRidge,
-        TargetScale,
-        with_missing_targets,
-    )
     from hushfit.estimators._scaling import ChosenScaling
     from hushfit.estimators._selector import PrivateFeatureSelector
     from hushfit.estimators._table_fit import TableFit, fit_table, public_of
+    from hushfit.estimators._targets import TargetScale, with_missing_targets
     from hushfit.estimators._threshold import needs_class_counts
 else:
     __getattr__ = on_demand(__name__)
@@ -166,6 +164,7 @@ __all__ = [
     "DocumentMap",
     "EncodedRows",
     "EncodedUnits",
+    "ExplainsArguments",
     "Fit",
     "FormulaModel",
     "Inference",
@@ -224,6 +223,6 @@ __all__ = [
     "split_groups",
     "unwrapped",
     "with_missing_targets",
-    "with_plain_gaps",
+    "with_numbers",
     "with_unknown_labels",
 ]

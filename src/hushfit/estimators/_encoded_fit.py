@@ -9,12 +9,10 @@ import numpy as np
 from hushfit._typing import BoolVector, Vector
 from hushfit.data import RecordScaling, SignedBounds
 from hushfit.estimators._encoded_rows import EncodedRows
-from hushfit.estimators._features import reshaped, row_profile
 from hushfit.estimators._inference import require_feasible
-from hushfit.estimators._linear import in_original_units
 from hushfit.estimators._little_data import warn_of_few_for_numbers
 from hushfit.estimators._private_fit import Fit, private_fit
-from hushfit.estimators._regressors import _PrivateRegressor
+from hushfit.estimators._regressors import Prepared, _PrivateRegressor
 from hushfit.features import AdditiveMap, InputColumn
 from hushfit.problem import Problem
 from hushfit.release import Terms
@@ -131,22 +129,10 @@ def fit_encoded(
     elif bounded and not estimator._features_are_public:
         warn_of_few_for_numbers(problem, terms.budget)
     fit = private_fit(source, problem, settled.solver, terms, estimator.verbose)
-    units = EncodedUnits(source.centred, source.ranges) if feature_map is None else None
-    if estimator.inference:
-        estimator.keep_inference(estimator._inferred(fit, problem, units, scale, names))
-    profile = row_profile(feature_map, problem, fit.transcript, fit.guarantee)
-    estimator.feature_map_, estimator.row_profile_ = feature_map, profile
-
-    def in_units(w: Vector) -> Vector:
-        weights = in_original_units(w, problem, units)
-        coef, constant = reshaped(*weights, estimator.features, feature_map, columns, profile)
-        return np.append(*scale.in_units_of_targets(coef[0], float(constant[0])))
-
-    *coef, intercept = in_units(fit.result.w).tolist()
-    estimator.coef_, estimator.intercept_ = np.array(coef), intercept
-    estimator.n_features_in_, estimator.n_iter_ = d, fit.result.steps
     # A map reads columns as they are encoded.
     ranges = source.ranges if feature_map is None else (np.zeros(d), np.ones(d))
-    estimator._fitted_bounds, estimator._fitted_scale = SignedBounds(*ranges), scale
-    estimator.privacy_ = fit.guarantee
-    return fit, problem, in_units
+    units, bounds = EncodedUnits(source.centred, source.ranges), SignedBounds(*ranges)
+    prepared = Prepared(source, problem, settled, scale, units, bounds, feature_map, tuple(columns))
+    estimator.n_features_in_ = d
+    estimator._accept(fit, prepared, names)
+    return fit, problem, lambda w: np.append(*estimator._in_units(w, prepared))

@@ -140,6 +140,14 @@ class ChainedMaps:
     Parameters
     ----------
     maps : tuple of LayerMap or QuadraticMap
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.estimators import ChainedMaps, LayerMap, QuadraticMap
+    >>> halved = LayerMap(np.diag([0.5, 0.5]))
+    >>> ChainedMaps((halved, QuadraticMap())).transform(np.array([[2.0, 4.0]]))
+    array([[1., 2., 1., 2., 4.]])
     """
 
     maps: tuple[DocumentMap, ...]

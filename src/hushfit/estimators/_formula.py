@@ -34,7 +34,8 @@ class FormulaModel(Inferring, BaseEstimator):
     """A model whose columns are the terms of a formula.
 
     Made by ``from_formula`` of an estimator. Levels and ranges are those of the schema. A row with
-    a label or target that the schema does not list is left out: it counts as the zero record.
+    a label or target that the schema does not list is left out: it counts as the zero record. So is
+    one without a number, unless the schema states its ``fill``.
 
     Parameters
     ----------
@@ -73,7 +74,7 @@ class FormulaModel(Inferring, BaseEstimator):
         persons = [] if schema.person is None else [schema.person]
         columns = _columns(table, [*self._read, target.name, *persons])
         X, y_, known = self.design.rows(columns), *_responses(target, columns)
-        X[~known] = np.nan
+        X[~known | self.design.has_gaps(columns)] = np.nan
         groups = None
         if schema.person is not None:
             groups = persons_of(columns[schema.person], len(X), schema.privacy_unit)

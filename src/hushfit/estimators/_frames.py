@@ -54,7 +54,7 @@ class ArrowFrame:
 
     def __getitem__(self, names: Any) -> Any:
         if isinstance(names, str):
-            return self.table.column(names).to_numpy()
+            return self.table.column(names)
         return ArrowFrame(self.table.select(names))
 
 
@@ -74,6 +74,19 @@ def refuse_dates(X: Any) -> None:
             "first, such as days since a public date, or encode them (DateColumn in a "
             "SchemaEncoder of hushfit.preprocessing)."
         )
+
+
+def text_columns(X: Any) -> list[str]:
+    """Names of the columns of a frame or Arrow table whose type is not one of numbers."""
+    if hasattr(X, "column_names") and hasattr(X, "schema"):
+        import pyarrow as pa
+
+        texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_dictionary)
+        return [field.name for field in X.schema if any(is_one(field.type) for is_one in texts)]
+    if not (hasattr(X, "columns") and hasattr(X, "dtypes")):
+        return []
+    kinds = zip(X.columns, X.dtypes, strict=True)
+    return [str(name) for name, kind in kinds if _is_text(kind)]
 
 
 def refuse_duplicate_names(X: Any) -> None:
@@ -104,6 +117,13 @@ def _is_temporal(kind: Any) -> bool:
     return bool(kind.is_temporal() if hasattr(kind, "is_temporal") else kind.kind in "mM")
 
 
+def _is_text(kind: Any) -> bool:
+    """Whether a type of polars or pandas may be one of texts."""
+    if hasattr(kind, "is_numeric"):
+        return not (kind.is_numeric() or str(kind) == "Boolean")
+    return bool(kind.kind in "OUS")
+
+
 def labels_of(X: Any, y: Any) -> tuple[Any, Any]:
     """The rows as a frame, and the labels: as given, or the column that a text names."""
     return column_taken(as_frame(X), y, "y", "label for each row")
@@ -120,4 +140,4 @@ def column_taken(X: Any, given: Any, argument: str, holds: str) -> tuple[Any, An
             f"{argument}={given!r} names a column, but X has none of that name, or several. Give a "
             f"data frame with it, or an array with one {holds}."
         )
-    return without_column(X, given), np.asarray(X[given])
+    return without_column(X, given), X[given]

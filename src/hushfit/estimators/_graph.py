@@ -7,7 +7,7 @@ import numpy as np
 
 from hushfit._typing import IntVector
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._classifiers import PrivateLogisticRegression
+from hushfit.estimators._linear_classifiers import PrivateLogisticRegression
 from hushfit.estimators._scaling import ChosenScaling
 from hushfit.penalties import L1, Penalty
 from hushfit.privacy import Budget
@@ -51,9 +51,14 @@ class PrivateGraphLogisticRegression(PrivateLogisticRegression):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateGraphLogisticRegression
-    >>> PrivateGraphLogisticRegression(graph=[(0, 1), (1, 2)], epsilon=1.0, classes=[0, 1])
-    PrivateGraphLogisticRegression(classes=[0, 1], graph=[(0, 1), (1, 2)])
+    >>> X, y = np.array([[0.2, 0.3, 0.1], [0.8, 0.9, 0.7]] * 500), np.array([0, 1] * 500)
+    >>> model = PrivateGraphLogisticRegression(
+    ...     graph=[(0, 1), (1, 2)], epsilon=1.0, delta=1e-6, classes=[0, 1], feature_bounds=(0, 1)
+    ... )
+    >>> model.fit(X, y).predict(X[:2])
+    array([0, 1])
     """
 
     def __init__(

@@ -42,6 +42,7 @@ CLUSTER = "cluster"
 INTERCEPT = "(intercept)"
 MIDDLE = "the middle of the public ranges"
 _REMEDY = "Use more rows, a larger epsilon, or fewer or less collinear columns."
+_UNDETERMINED = "collinear columns and levels without rows"
 # Columns with at least this share of the largest entry of the weakest direction are named.
 _NAMED = 0.4
 
@@ -434,10 +435,12 @@ class Inference:
         }[self.verdict]
         if self.verdict == "none" or not self.hidden.any():
             return said
-        return (
-            f"{said} None for {', '.join(self._hidden_names)}: noise hides what rows say there, "
-            f"as it does for collinear columns and levels without rows. {_REMEDY}"
+        why = (
+            f"rows say nothing about them, as it is with {_UNDETERMINED}. Leave some out."
+            if math.isinf(self.guarantee.epsilon)
+            else f"noise hides what rows say there, as it does for {_UNDETERMINED}. {_REMEDY}"
         )
+        return f"{said} None for {', '.join(self._hidden_names)}: {why}"
 
     @property
     def weighting(self) -> str:
@@ -548,6 +551,12 @@ class Inferring:
     def summary(self, level: float = 0.95) -> str:
         """The table of coefficients with their errors, tests and intervals."""
         return self.inference_.summary(level)
+
+    @property
+    def _rule_of_gaps(self) -> str:
+        """What becomes of missing values in a fit: a filled one would bias coefficients."""
+        given: str = vars(self)["nonfinite"]
+        return "zero" if self.inference and given == "fill" else given
 
     def _score_steps(self) -> ScoreSteps:
         """The solver: unless the model is said to hold, with weights that are as even as noise

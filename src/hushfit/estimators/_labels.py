@@ -1,17 +1,14 @@
 """Labels, the public label set, and targets, each of which is read by itself."""
 
-import math
 import warnings
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Vector
 from hushfit.errors import InvalidArgument, PrivacyLeakWarning
-
-# What arrays of labels hold, by the kind of their type.
-_HELD: Final = {**dict.fromkeys("biuf", "numbers"), "U": "texts"}
+from hushfit.estimators._cells import alone, as_cells, held_in, numbers_of_cells
 
 
 def public_classes(classes: Any, y: AnyArray) -> AnyArray:
@@ -47,6 +44,11 @@ def _several(found: AnyArray) -> AnyArray:
             f"Classification needs at least 2 classes; got {len(found)} class. If the rows happen "
             "to have one label only, give all possible labels in classes=[...]."
         )
+    if found.dtype.kind in "iu" and len(np.unique(found.astype(np.float64))) < len(found):
+        raise InvalidArgument(
+            "Two classes are whole numbers with one nearest float, as which labels are compared. "
+            "Give them as texts, in classes and in y."
+        )
     return found
 
 
@@ -71,7 +73,7 @@ def with_unknown_labels(
     Each label is read by itself.
     """
     cells = as_cells(y)
-    kinds = _kind(cells), _kind(classes)
+    kinds = held_in(y), held_in(classes)
     if None not in kinds and kinds[0] != kinds[1]:
         raise InvalidArgument(
             f"y is an array of {kinds[0]}, and classes={classes.tolist()!r} are {kinds[1]}. Give "
@@ -81,22 +83,6 @@ def with_unknown_labels(
     places = places_of(cells.ravel(), classes).reshape(cells.shape)
     X, places = check(y=y if complex_type else places)
     return X, np.where(places < 0, np.nan, _numbers(places, len(classes)))
-
-
-def _kind(cells: AnyArray) -> str | None:
-    """What an array holds, by its type; None for objects, each of which is what it is."""
-    return _HELD.get(cells.dtype.kind)
-
-
-def as_cells(y: Any) -> AnyArray:
-    """Labels or targets as an array in which none is changed because of another: numpy would make
-    texts of all numbers in a list if one cell is a text.
-    """
-    if not isinstance(y, list | tuple):
-        return np.asarray(y)
-    cells = np.array(y, object)
-    # A list of one stands for what it holds, so that one such cell does not change the shape.
-    return cells.ravel() if cells.shape[1:] == (1,) else cells
 
 
 def places_of(cells: AnyArray, classes: AnyArray) -> IntVector:
@@ -113,7 +99,8 @@ def places_of(cells: AnyArray, classes: AnyArray) -> IntVector:
     -------
     int array
     """
-    if _kind(cells) is not None and _kind(cells) == _kind(classes):
+    cells, classes = _as_floats(cells), _as_floats(classes)
+    if held_in(cells) is not None and held_in(cells) == held_in(classes):
         found = np.searchsorted(classes, cells)
         known = classes[np.minimum(found, len(classes) - 1)] == cells
         return np.where(known, found, -1)
@@ -138,32 +125,22 @@ def numbers_of(cells: AnyArray) -> Vector | None:
         return cells.astype(np.float64, copy=False)
     if cells.dtype.kind != "O":
         return None
-    return np.array([_number(cell) for cell in cells.ravel()]).reshape(cells.shape)
+    return numbers_of_cells(cells.ravel().tolist()).reshape(cells.shape)
+
+
+def _as_floats(cells: AnyArray) -> AnyArray:
+    """Whole numbers as floats: a missing cell makes floats of all of a column, and must not change
+    which class the others are.
+    """
+    return cells.astype(np.float64) if cells.dtype.kind in "iu" else cells
 
 
 def _place(cell: Any, place_of: dict[Any, int]) -> int:
     try:
-        return place_of.get(_alone(cell), -1)
-    except TypeError:  # a cell that cannot be compared is no label
+        cell = alone(cell)
+        return place_of.get(float(cell) if isinstance(cell, int | np.integer) else cell, -1)
+    except Exception:  # a cell that cannot be compared is no label
         return -1
-
-
-def _number(cell: Any) -> float:
-    """A target as a float; NaN if it is no number."""
-    cell = _alone(cell)
-    if np.ndim(cell) > 0:
-        return math.nan
-    try:
-        return float(cell)
-    except OverflowError:  # an integer beyond the largest float
-        return math.inf if cell > 0 else -math.inf
-    except Exception:  # whatever an object raises would tell of it
-        return math.nan
-
-
-def _alone(cell: Any) -> Any:
-    """What a list of one holds; any other cell as it is."""
-    return cell[0] if isinstance(cell, list | tuple) and len(cell) == 1 else cell
 
 
 def _numbers(places: IntVector, n_classes: int) -> Vector:

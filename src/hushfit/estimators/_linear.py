@@ -12,12 +12,14 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._frames import refuse_dates, refuse_duplicate_names
+from hushfit.estimators._cells import with_numbers
+from hushfit.estimators._frames import refuse_dates, refuse_duplicate_names, text_columns
 from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
 from hushfit.problem import Problem
 
 P = ParamSpec("P")
+_NAMED = 5  # columns that a message lists
 
 
 def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> Penalty:
@@ -35,7 +37,8 @@ def validated_rows(
     check_rule(estimator.nonfinite)
     refuse_dates(X)
     refuse_duplicate_names(X)
-    with no_cell_quoted():
+    X = cells_read(estimator, X, texts=texts)
+    with no_cell_quoted(X):
         X, y = validate_data(
             estimator,
             X,
@@ -52,15 +55,22 @@ def validated_rows(
     return X, y
 
 
+def cells_read(estimator: Any, X: Any, *, texts: bool = False) -> Any:
+    """Rows in which objects and texts are floats, unless texts are wanted, or an error for whatever
+    is no number.
+    """
+    return X if texts or estimator.nonfinite == "raise" else with_numbers(X)
+
+
 def types_of(texts: bool) -> Any:
     """The types that rows may have, as scikit-learn's checks take them."""
     return object if texts else [np.float64, np.float32]
 
 
 @contextmanager
-def no_cell_quoted() -> Iterator[None]:
+def no_cell_quoted(X: Any = None) -> Iterator[None]:
     """Report rows that cannot be converted to a table of floats without quoting cells or sizes, as
-    numpy and scikit-learn would.
+    numpy and scikit-learn would. The names of columns are public, and so are their types.
     """
     try:
         yield
@@ -70,8 +80,10 @@ def no_cell_quoted() -> Iterator[None]:
         ) from None
     except ValueError as error:
         if "convert string" in str(error):
+            named = ", ".join(map(repr, text_columns(X)[:_NAMED]))
+            texts = f" (columns of texts: {named})" if named else ""
             raise InvalidArgument(
-                "X or y has a value that is not a number. Encode text columns first, with "
+                f"X or y has a value that is not a number{texts}. Encode text columns first, with "
                 "categories that are publicly known (SchemaEncoder of hushfit.preprocessing)."
             ) from None
         if (refusal := refusal_of_shape(error)) is not None:

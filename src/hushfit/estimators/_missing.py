@@ -14,10 +14,9 @@ from scipy.sparse import issparse
 from hushfit._typing import AnyArray, Vector
 from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.estimators._cells import plain
 
 _RULES = ("fill", "zero", "raise")
-# Of pandas; recognised by name, so that it is not imported.
-_MISSING_TYPES = ("NAType", "NaTType")
 _ROWS_AT_ONCE = 4_096
 
 
@@ -34,17 +33,27 @@ def with_plain_gaps(X: Any) -> Any:
 
     Among objects, numpy can make no float of them, and its error would tell that there is one.
     """
-    if hasattr(X, "notna") and hasattr(X, "dtypes"):
-        return X.where(X.notna(), np.nan) if object in X.dtypes.tolist() else X
+    if hasattr(X, "isetitem"):
+        return _with_plain_columns(X)
     if isinstance(X, np.ndarray):
-        return np.frompyfunc(_plain, 1, 1)(X) if X.dtype == object else X
+        return np.frompyfunc(plain, 1, 1)(X) if X.dtype == object else X
     if isinstance(X, list | tuple) and all(isinstance(row, list | tuple) for row in X):
-        return [[_plain(cell) for cell in row] for row in X]
+        return [[plain(cell) for cell in row] for row in X]
     return X
 
 
-def _plain(cell: Any) -> Any:
-    return np.nan if type(cell).__name__ in _MISSING_TYPES else cell
+def _with_plain_columns(X: Any) -> Any:
+    # Not by `notna`, which some objects make raise an error.
+    found = [place for place, kind in enumerate(X.dtypes) if str(kind) == "object"]
+    if not found:
+        return X
+    X = X.copy(deep=False)
+    for place in found:
+        column = X.iloc[:, place]
+        cells = [np.nan if cell is None else plain(cell) for cell in column.tolist()]
+        # As a series: of an array pandas would infer the type, from all cells.
+        X.isetitem(place, type(column)(cells, column.index, object))
+    return X
 
 
 def without_gaps(

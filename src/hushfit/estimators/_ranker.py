@@ -15,7 +15,10 @@ from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data import FeatureBounds, Persons, persons_of
 from hushfit.data.lists import Documents, RankedLists, list_starts, one_for_each_list
 from hushfit.errors import InvalidArgument, NonFiniteRecords
+from hushfit.estimators._arguments import ExplainsArguments
+from hushfit.estimators._cells import as_cells, exact_cells, with_numbers
 from hushfit.estimators._frames import as_frame, column_taken, labels_of, unwrapped
+from hushfit.estimators._labels import numbers_of
 from hushfit.estimators._linear import no_cell_quoted
 from hushfit.estimators._persons import features_of, name_of_ids
 from hushfit.estimators._private_fit import check_sizes
@@ -35,7 +38,7 @@ _ID_EACH = "id for each document"
 _LAYER_SEED = 0  # public: the same hidden layer for everybody
 
 
-class PrivateRanker(BaseEstimator):
+class PrivateRanker(ExplainsArguments, BaseEstimator):
     r"""Learning to rank with a differential-privacy guarantee.
 
     Documents come in lists, one for each query, with a grade for each document: 0 for irrelevant,
@@ -60,7 +63,7 @@ class PrivateRanker(BaseEstimator):
     adjacency : {"replace-one", "add-remove"}, default="replace-one"
         For ``"list"`` and ``"person"``; labels are always replaced.
     max_grade : float, default=4
-        Largest grade; public. Grades beyond it are refused.
+        Largest grade; public. Larger grades count as it, negative and missing ones as 0.
     max_list_length : int, optional
         Refuse lists with more documents.
     hidden : int, default=256
@@ -88,9 +91,14 @@ class PrivateRanker(BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateRanker
-    >>> PrivateRanker(epsilon=0.5, delta=1e-5)
-    PrivateRanker(delta=1e-05, epsilon=0.5)
+    >>> X, queries = np.tile(np.linspace(0, 1, 10), 200)[:, None], np.repeat(np.arange(200), 10)
+    >>> grades = np.tile(np.arange(10) // 5, 200)
+    >>> model = PrivateRanker(epsilon=1.0, delta=1e-5).fit(X, grades, qid=queries)
+    >>> worse, better = model.predict([[0.1], [0.9]])
+    >>> bool(better > worse)
+    True
     """
 
     # Columns of a frame that were no features.
@@ -168,7 +176,7 @@ class PrivateRanker(BaseEstimator):
         self._refuse_long_lists(starts)
         grades = self._grades(y, len(features))
         if isinstance(persons, str):
-            ids = one_for_each_list(ids, starts)
+            ids = one_for_each_list(exact_cells(ids), starts)
         owners = self._persons(ids, len(starts) - 1, id_column)
         layer = self._public_layer(features, starts, loss)
         documents = Documents(_mapped(features, layer), starts)
@@ -416,10 +424,10 @@ class PrivateRanker(BaseEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> AnyArray:
         """Documents as an array in C order, mapped by public bounds or the public feature map."""
-        with no_cell_quoted():
+        with no_cell_quoted(X):
             X = validate_data(
                 self,
-                unwrapped(X),
+                with_numbers(unwrapped(X)),
                 reset=reset,
                 accept_sparse="csr",
                 dtype=[np.float64, np.float32],
@@ -452,23 +460,20 @@ class PrivateRanker(BaseEstimator):
             )
 
     def _grades(self, y: Any, n_documents: int) -> Vector:
-        with no_cell_quoted():
-            grades = np.ascontiguousarray(y, dtype=np.float64)
+        """The grades, inside their public range: no error may tell of one."""
+        cells = as_cells(y)
+        grades = numbers_of(cells)
+        if grades is None:
+            raise InvalidArgument(
+                "y is an array of texts, dates or complex numbers. Give grades as numbers, from 0 "
+                f"to max_grade={self.max_grade:g}."
+            )
         if grades.shape != (n_documents,):
             raise InvalidArgument(
                 "y should have one grade for each document of X, in one dimension, and has not."
             )
-        if not (np.isfinite(grades).all() and grades.min() >= 0):
-            raise InvalidArgument(
-                "y has a negative or missing grade. Grades start at 0 for irrelevant documents. "
-                "(This error reveals something about the grades to whoever sees it.)"
-            )
-        if grades.max() > self.max_grade:
-            raise InvalidArgument(
-                f"y has a grade above max_grade={self.max_grade:g}. Give the largest grade of the "
-                "scale. (This error reveals something about the grades to whoever sees it.)"
-            )
-        return grades
+        known = np.where(np.isnan(grades), 0.0, grades)
+        return np.ascontiguousarray(np.clip(known, 0.0, self.max_grade))
 
     def _public_layer(
         self, features: AnyArray, starts: IntVector, loss: ListwiseLoss

@@ -10,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import BoolVector
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._classifiers import PrivateLogisticRegression
+from hushfit.estimators._arguments import ExplainsArguments
 from hushfit.estimators._linear import in_record_units, n_columns
+from hushfit.estimators._linear_classifiers import PrivateLogisticRegression
 from hushfit.estimators._persons import PersonSettings, features_of, persons_in, split_groups
 from hushfit.estimators._ranges import feature_ranges
 from hushfit.privacy import Budget, Guarantee
@@ -21,7 +22,7 @@ from hushfit.solvers.auto import MAX_WHITENED_COLUMNS
 from hushfit.solvers.newton import Screening
 
 
-class PrivateFeatureSelector(PersonSettings, SelectorMixin, BaseEstimator):
+class PrivateFeatureSelector(ExplainsArguments, PersonSettings, SelectorMixin, BaseEstimator):
     """Keep the columns with the largest coefficients of a private logistic regression.
 
     It has its own budget: in a pipeline, the model that follows is charged separately. Give both
@@ -51,9 +52,15 @@ class PrivateFeatureSelector(PersonSettings, SelectorMixin, BaseEstimator):
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit import PrivateFeatureSelector
-    >>> PrivateFeatureSelector(n_features_to_select=20, epsilon=0.5, classes=[0, 1])
-    PrivateFeatureSelector(classes=[0, 1], epsilon=0.5, n_features_to_select=20)
+    >>> y = np.array([0, 1] * 1000)
+    >>> X = np.column_stack([np.full(2000, 0.5), y, np.full(2000, 0.2)])
+    >>> selector = PrivateFeatureSelector(
+    ...     n_features_to_select=1, epsilon=1.0, delta=1e-6, classes=[0, 1], feature_bounds=(0, 1)
+    ... )
+    >>> selector.fit(X, y).get_support()
+    array([False,  True, False])
     """
 
     def __init__(

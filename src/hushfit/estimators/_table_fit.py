@@ -128,12 +128,14 @@ def _fit_intervals(
     estimator: Any, rows: TableRows, file: SchemaFile, ledger: Payer | None
 ) -> TableFit:
     """Fit a classifier whose coefficients get intervals."""
-    design = MainEffects(file.schema)
+    design = MainEffects(file.schema, rows.schema)
     source, classes = rows.for_design(design), np.array(rows.classes)
     problem = estimator.problem(
         source.n_units, source.n_features, len(classes), source.privacy_unit, None
     )
-    terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {_LABEL_NOTE}")
+    terms = _terms(
+        estimator, file, ledger, _public(file, None), f"{_design_note(design)} {_LABEL_NOTE}"
+    )
     solver = estimator.chosen_solver(problem, terms.budget)
     require_feasible(problem, terms.budget, estimator.cov_type, estimator.expected_mean)
     fit = private_fit(source, problem, solver, terms, estimator.verbose)
@@ -150,8 +152,10 @@ def _fit_numbers(
     """Fit a regressor."""
     note, inputs = _number_note(rows), file.schema.inputs
     if estimator.inference:
-        design = MainEffects(file.schema)
-        terms = _terms(estimator, file, ledger, _public(file, None), f"{_DESIGN_NOTE} {note}")
+        design = MainEffects(file.schema, rows.schema)
+        terms = _terms(
+            estimator, file, ledger, _public(file, None), f"{_design_note(design)} {note}"
+        )
         coded = rows.for_design(design)
         return TableFit(*fit_encoded(estimator, coded, terms, names=design.names))
     feature_map = _additive_map(estimator, rows, file.schema)
@@ -242,11 +246,20 @@ def _public(file: SchemaFile, feature_map: FeatureMap | None) -> tuple[str, ...]
     )
 
 
-_DESIGN_NOTE = (
-    "Records keep their lengths; one with a label that the schema does not list, or without a "
-    "date, counts as the zero record."
-)
 _LABEL_NOTE = "So does one whose target is not among the classes."
+
+
+def _design_note(design: MainEffects) -> str:
+    gap = (
+        "or without a number that the schema does not fill, counts as the zero record."
+        if design.tells_gaps
+        else "counts as the zero record; a missing number becomes the low end of its range unless "
+        "the schema says otherwise."
+    )
+    return (
+        "Records keep their lengths; one with a label that the schema does not list, without a "
+        f"date, {gap}"
+    )
 
 
 def _class_note(rows: TableRows, scaling: ChosenScaling) -> str:

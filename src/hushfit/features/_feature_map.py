@@ -13,6 +13,14 @@ class FeatureMap(Protocol):
     Since it is applied to each row by itself, neighbouring tables are mapped to neighbouring
     tables, and every guarantee about mapped rows holds for the rows themselves. It sees values
     after ``feature_bounds`` or a schema: numbers in [0, 1].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.features import FeatureMap, ScatteringMap
+    >>> images: FeatureMap = ScatteringMap((28, 28))
+    >>> images.n_inputs, images.n_outputs
+    (784, 3969)
     """
 
     @property

@@ -16,8 +16,12 @@ feature of each number and ``code_starts`` the first feature of each label. ``da
 and ``ends`` are sparse rows to write to, with the features of numbers and the ones of labels.
 """
 
+import math
+from typing import Any
+
 import numpy as np
 
+from hushfit._typing import AnyArray
 from hushfit.kernels import difference, line_search
 from hushfit.kernels._compile import compiled, inlined
 from hushfit.kernels.gradient import (
@@ -31,7 +35,6 @@ from hushfit.kernels.gradient import (
     _weigh_outputs,
     _weight,
 )
-from hushfit.kernels.rows import _inverse_length, _length_sparse, _margin_sparse
 
 CHUNK = 32  # rows that are treated together: small enough for the first-level cache
 
@@ -66,35 +69,6 @@ def unpack(numbers, codes, runs, code_at, code_starts, data, indices, ends):
     _write_rows(numbers, codes, 0, n, runs, code_at, code_starts, data, indices)
 
 
-@compiled(**_STRICT)
-def unit_scales(numbers, runs, words, unit, scale):
-    """As ``rows.unit_scales_csr``: squares are added up in the order of the words, and that of a
-    label is one.
-    """
-    for i in range(numbers.shape[0]):
-        square, word = unit, 0
-        for k in range(runs.shape[0]):
-            for _ in range(word, runs[k, 1]):
-                square += 1.0
-            for j in range(runs[k, 0], runs[k, 0] + runs[k, 2]):
-                square += np.float64(numbers[i, j]) * np.float64(numbers[i, j])
-            word = runs[k, 1] + runs[k, 2]
-        for _ in range(word, words):
-            square += 1.0
-        scale[i] = _inverse_length(square)
-
-
-@inlined
-def _of_numbers(w, number_features):
-    """The weights of the numbers, in their order, and that of the intercept."""
-    p = number_features.shape[0]
-    own = np.empty(p + 1)
-    for j in range(p):
-        own[j] = w[number_features[j]]
-    own[p] = w[w.shape[0] - 1]
-    return own
-
-
 @compiled(**_ANY_ORDER)
 def _dot_codes(codes, i, code_starts, w):
     """Sum of the weights of a row's labels."""
@@ -113,17 +87,36 @@ def _add_codes(codes, code_starts, chosen, weights, count, total):
             total[np.uint64(code_starts[k]) + np.uint64(codes[i, k])] += weight
 
 
-@inlined
-def _settle(own, number_features, total):
+def _of_numbers(w: AnyArray, number_features: AnyArray) -> AnyArray:
+    """The weights of the numbers, in their order, and last that of the intercept."""
+    return w[..., np.append(number_features, w.shape[-1] - 1)]
+
+
+def _settle(own: AnyArray, number_features: AnyArray, total: AnyArray) -> None:
     """Copy the sums of numbers, and of the intercept, to their features."""
-    p = number_features.shape[0]
-    for j in range(p):
-        total[number_features[j]] = own[j]
-    total[total.shape[0] - 1] = own[p]
+    total[..., np.append(number_features, total.shape[-1] - 1)] = own
+
+
+def scalar_gradient(*problem: Any) -> None:
+    """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``.
+
+    Parameters
+    ----------
+    *problem
+        numbers, codes, number_features, code_starts, y, scale, shares, caps, unit, w, code,
+        parameter, grid and total.
+    """
+    *rows, w, code, parameter, grid, total = problem
+    own = np.full(len(rows[2]) + 1, ROUNDER * grid)
+    total[:] = ROUNDER * grid
+    scratch = np.empty(CHUNK, np.int64), *np.empty((2, CHUNK))
+    _scalar_gradient(*rows, w, _of_numbers(w, rows[2]), code, parameter, total, own, *scratch)
+    _settle(own, rows[2], total)
+    total -= ROUNDER * grid
 
 
 @compiled(**_STRICT)
-def scalar_gradient(
+def _scalar_gradient(
     numbers,
     codes,
     number_features,
@@ -134,18 +127,19 @@ def scalar_gradient(
     caps,
     unit,
     w,
+    weights_of_numbers,
     code,
     parameter,
-    grid,
     total,
+    own,
+    chosen,
+    margins,
+    weights,
 ):
-    """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``."""
+    """The loop of ``scalar_gradient``. It gets its arrays: a compiler that need not know how to
+    make them is done sooner.
+    """
     intercept = unit * w[w.shape[0] - 1]
-    weights_of_numbers = _of_numbers(w, number_features)
-    chosen, margins, weights = np.empty(CHUNK, np.int64), np.empty(CHUNK), np.empty(CHUNK)
-    own = np.empty(number_features.shape[0] + 1)
-    own[:] = ROUNDER * grid
-    total[:] = ROUNDER * grid
     n = numbers.shape[0]
     for start in range(0, n, CHUNK):
         filled = np.int64(0)  # a literal 0 would compile the chunk's loops for it too
@@ -162,8 +156,6 @@ def scalar_gradient(
             )
         _add_chunk(numbers, chosen, weights, filled, unit, own)
         _add_codes(codes, code_starts, chosen, weights, filled, total)
-    _settle(own, number_features, total)
-    total -= ROUNDER * grid
 
 
 @inlined
@@ -194,8 +186,22 @@ def _place(share, t, filled, weights, by_output):
         by_output[o, filled] = share * t[o]
 
 
+def vector_gradient(*problem: Any) -> None:
+    """As ``scalar_gradient`` for a loss with several outputs: see ``gradient.vector_csr``."""
+    *rows, w, code, parameter, grid, total = problem
+    of_numbers, by_feature = _of_numbers(w, rows[2]), np.ascontiguousarray(w.T)
+    own, sums = (np.full(shape, ROUNDER * grid) for shape in (of_numbers.shape, by_feature.shape))
+    outputs = len(w)
+    tables = np.empty((CHUNK, outputs)), np.empty((outputs, CHUNK))
+    scratch = np.empty(CHUNK, np.int64), np.empty(outputs), *tables
+    _vector_gradient(*rows, of_numbers, by_feature, code, parameter, sums, own, *scratch)
+    total[:] = sums.T
+    _settle(own, rows[2], total)
+    total -= ROUNDER * grid
+
+
 @compiled(**_STRICT)
-def vector_gradient(
+def _vector_gradient(
     numbers,
     codes,
     number_features,
@@ -205,23 +211,18 @@ def vector_gradient(
     shares,
     caps,
     unit,
-    w,
+    weights_of_numbers,
+    by_feature,
     code,
     parameter,
-    grid,
-    total,
+    sums,
+    own,
+    chosen,
+    t,
+    weights,
+    by_output,
 ):
-    """As ``scalar_gradient`` for a loss with several outputs: see ``gradient.vector_csr``."""
-    outputs, p = w.shape[0], number_features.shape[0]
-    weights_of_numbers, own = np.empty((outputs, p + 1)), np.empty((outputs, p + 1))
-    for o in range(outputs):
-        weights_of_numbers[o] = _of_numbers(w[o], number_features)
-    by_feature = np.ascontiguousarray(w.T)
-    sums = np.empty(by_feature.shape)
-    chosen, t = np.empty(CHUNK, np.int64), np.empty(outputs)
-    weights, by_output = np.empty((CHUNK, outputs)), np.empty((outputs, CHUNK))
-    own[:] = ROUNDER * grid
-    sums[:] = ROUNDER * grid
+    """The loop of ``vector_gradient``."""
     n = numbers.shape[0]
     for start in range(0, n, CHUNK):
         filled = np.int64(0)
@@ -233,13 +234,9 @@ def vector_gradient(
                 chosen[filled] = i
                 _place(_own(shares, i), t, filled, weights, by_output)
                 filled += 1
-        for o in range(outputs):
+        for o in range(t.shape[0]):
             _add_chunk(numbers, chosen, by_output[o], filled, unit, own[o])
         _add_codes_each(codes, code_starts, chosen, weights, filled, sums)
-    for o in range(outputs):
-        total[o] = sums[:, o]
-        _settle(own[o], number_features, total[o])
-    total -= ROUNDER * grid
 
 
 @compiled(**_STRICT)
@@ -332,57 +329,43 @@ def drop_sum(
 
 
 @compiled(**_STRICT)
-def lengths(
-    numbers, codes, runs, code_at, code_starts, data, indices, ends, scale, unit, A, stops, found
-):
-    """Norm of ``A`` times each record: see ``rows.lengths_csr``."""
-    image, width = np.empty(A.shape[0]), ends[1]
-    for i in range(numbers.shape[0]):
-        _write_rows(numbers, codes, i, i + 1, runs, code_at, code_starts, data, indices)
-        found[i] = _length_sparse(data, indices, 0, width, scale[i], unit, A, stops, image)
+def lengths(values, features, scale, unit, A, stops, image, found):
+    """Norm of ``A`` times each record: see ``rows.lengths_csr``. A row has its values and features
+    in words, as many as a multiple of four: what is missing is zeros, which change no bit.
+    """
+    width = A.shape[0]
+    for i in range(values.shape[0]):
+        found[i] = 0.0
+        if scale[i] == 0.0:
+            continue
+        for j in range(width):
+            image[j] = scale[i] * unit * A[width - 1, j]
+        for k in range(0, values.shape[1], 4):
+            a, b, c, d = features[i, k], features[i, k + 1], features[i, k + 2], features[i, k + 3]
+            x, y = scale[i] * values[i, k], scale[i] * values[i, k + 1]
+            z, t = scale[i] * values[i, k + 2], scale[i] * values[i, k + 3]
+            stop = stops[a]  # tuples, and functions of them, would be compiled on their own
+            stop = stops[b] if stops[b] > stop else stop
+            stop = stops[c] if stops[c] > stop else stop
+            stop = stops[d] if stops[d] > stop else stop
+            for j in range(stop):
+                image[j] = (((image[j] + x * A[a, j]) + y * A[b, j]) + z * A[c, j]) + t * A[d, j]
+        square = 0.0
+        for j in range(width):
+            square += image[j] * image[j]
+        found[i] = math.sqrt(square)
 
 
 @compiled(**_STRICT)
-def margins(numbers, codes, runs, code_at, code_starts, data, indices, ends, scale, unit, w, found):
-    """Inner product of each record with ``w``; nan for the zero record: see
-    ``rows.margins_csr``.
+def add_label_products(records, codes, code_starts, ones, at, beside, labels):
+    """Add the products of each row's labels: with its numbers and the intercept, which are its
+    record, to ``beside``, and with each other, above the diagonal, to ``labels``. All are whole
+    numbers and their sums exact. ``ones`` has the entries of labels.
     """
-    for i in range(numbers.shape[0]):
-        _write_rows(numbers, codes, i, i + 1, runs, code_at, code_starts, data, indices)
-        found[i] = _margin_sparse(data, indices, 0, ends[1], scale[i], unit, w)
-
-
-@compiled(**_ANY_ORDER)
-def second_moment(numbers, codes, code_starts, scale, unit, steps, among, beside, labels):
-    """Add the outer products of the records: see ``rows.second_moment_csr``. Entries are whole
-    numbers and sums of products exact, so they may be formed in any order.
-
-    ``among`` gets those of the numbers and the intercept, ``beside`` those of labels with these,
-    and ``labels`` those of labels with labels, above the diagonal.
-    """
-    n, p, q = numbers.shape[0], numbers.shape[1], codes.shape[1]
-    entries, at = np.empty((4, p + 1)), np.empty(q, np.int64)
-    for start in range(0, n, 4):
-        for r in range(4):
-            for j in range(p + 1):
-                entries[r, j] = 0.0
-        for i in range(start, min(start + 4, n)):
-            if scale[i] == 0.0:
-                continue
-            row = entries[i - start]
-            for j in range(p):
-                row[j] = np.rint(scale[i] * numbers[i, j] * steps)
-            row[p] = np.rint(scale[i] * unit * steps)
-            one = np.rint(scale[i] * steps)
-            square = one * one
-            for k in range(q):
-                at[k] = code_starts[k] + np.int64(codes[i, k])
-                sums = beside[np.uint64(at[k])]
-                for j in range(p + 1):
-                    sums[j] += one * row[j]
-                for other in range(k + 1):
-                    labels[np.uint64(at[other]), np.uint64(at[k])] += square
-        a, b, c, d = entries[0], entries[1], entries[2], entries[3]
-        for j in range(p + 1):
-            for k in range(p + 1):
-                among[j, k] += a[j] * a[k] + b[j] * b[k] + c[j] * c[k] + d[j] * d[k]
+    for i in range(records.shape[0]):
+        for k in range(codes.shape[1]):
+            at[k] = code_starts[k] + np.int64(codes[i, k])
+            for j in range(records.shape[1]):
+                beside[np.uint64(at[k]), j] += ones[i] * records[i, j]
+            for other in range(k + 1):
+                labels[np.uint64(at[other]), np.uint64(at[k])] += ones[i] * ones[i]

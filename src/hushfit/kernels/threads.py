@@ -20,11 +20,11 @@ Out = TypeVar("Out")
 def thread_count() -> int:
     """Number of cores this process may use, or the value of ``HUSHFIT_THREADS``."""
     requested = os.environ.get("HUSHFIT_THREADS", "")
-    return (
-        int(requested)
-        if requested.isdigit() and int(requested) > 0
-        else len(os.sched_getaffinity(0))
-    )
+    if requested.isdigit() and int(requested) > 0:
+        return int(requested)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1  # macOS cannot tie a process to some cores
 
 
 @cache

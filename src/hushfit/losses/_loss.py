@@ -46,6 +46,13 @@ class Loss(Protocol):
         Supremum of the second derivative, of its largest eigenvalue when there are several margins.
     kernel : KernelLoss
         How compiled code computes the slope.
+
+    Examples
+    --------
+    >>> from hushfit.losses import Logistic, Loss
+    >>> loss: Loss = Logistic()
+    >>> loss.outputs, loss.slope_bound, loss.smoothness
+    (1, 1.0, 0.25)
     """
 
     @property

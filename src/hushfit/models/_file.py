@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import is_classifier
 
+from hushfit._json import no_key_twice
 from hushfit.data import FeatureBounds
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
@@ -253,13 +254,18 @@ def _strict_json(raw: bytes) -> Any:
     """The contents of a model file: strict JSON with finite numbers and valid text."""
     try:
         contents = json.loads(
-            raw, parse_constant=_no_constants, parse_int=_whole, parse_float=_real
+            raw,
+            parse_constant=_no_constants,
+            parse_int=_whole,
+            parse_float=_real,
+            object_pairs_hook=no_key_twice,
         )
     except (ValueError, RecursionError) as error:
         if isinstance(error, InvalidArgument):
             raise
         raise InvalidArgument(
-            "this is not JSON, so not a model file. Use what save_model wrote."
+            "this is not JSON, or has a key twice, so it is not a model file. Use what save_model "
+            "wrote."
         ) from None
     if not _is_unicode(contents):
         raise InvalidArgument(

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hushfit._typing import AnyArray, Matrix
 from hushfit.data.schema import Schema
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import PrivateFeatureSelector
@@ -51,6 +52,54 @@ class PipelineModel:
         """The privacy guarantee."""
         guarantee: Guarantee = self.estimator.privacy_
         return guarantee
+
+    def predict(self, X: Any) -> AnyArray:
+        """Predictions of the pipeline.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows as the pipeline was fitted to.
+
+        Returns
+        -------
+        array of shape (n_rows,)
+
+        Raises
+        ------
+        InvalidArgument
+            If it is a selector, or a pipeline that only transforms.
+        """
+        return np.asarray(self._method("predict")(X))
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """The probability of each class.
+
+        Parameters
+        ----------
+        X : array or data frame
+            Rows as the pipeline was fitted to.
+
+        Returns
+        -------
+        array of shape (n_rows, n_classes)
+
+        Raises
+        ------
+        InvalidArgument
+            If it gives no probabilities.
+        """
+        return np.asarray(self._method("predict_proba")(X))
+
+    def _method(self, name: str) -> Callable[[Any], Any]:
+        found = getattr(self.estimator, name, None)
+        if found is None:
+            raise InvalidArgument(
+                f"this {type(self.estimator).__name__} has no {name}. It may transform rows: "
+                "estimator.transform(X)."
+            )
+        method: Callable[[Any], Any] = found
+        return method
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,17 @@ def save_ranker(
     -------
     str
         SHA-256 of the contents.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateRanker
+    >>> from hushfit.models import load_ranker, save_ranker
+    >>> X, qid = np.random.default_rng(0).random((400, 3)), np.repeat(np.arange(40), 10)
+    >>> ranker = PrivateRanker(epsilon=1.0, delta=1e-4).fit(X, np.tile([0, 1], 200), qid=qid)
+    >>> digest = save_ranker(ranker, "ranker.json")
+    >>> load_ranker("ranker.json").guarantee.epsilon
+    1.0
     """
     whole, record = paid_ranker(model)
     text, digest = ranker_json(whole, without_map=without_map)
@@ -178,6 +189,17 @@ def load_ranker(path: str | os.PathLike[str], scorer: Any = None) -> RankingMode
     Returns
     -------
     RankingModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateRanker
+    >>> from hushfit.models import load_ranker, save_ranker
+    >>> X, qid = np.random.default_rng(0).random((400, 3)), np.repeat(np.arange(40), 10)
+    >>> ranker = PrivateRanker(epsilon=1.0, delta=1e-4).fit(X, np.tile([0, 1], 200), qid=qid)
+    >>> digest = save_ranker(ranker, "ranker.json")
+    >>> load_ranker("ranker.json").estimator.predict(X).shape
+    (400,)
     """
     try:
         contents = _strict_json(Path(path).read_bytes())

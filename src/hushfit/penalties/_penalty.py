@@ -28,6 +28,16 @@ class Penalty(Protocol):
     ridge : float or None
         The weight a if g is exactly ``a ||z||^2 / 2``, so that a step with it is a linear solve; 0
         for no penalty, None for every other one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.penalties import L1, Penalty
+    >>> penalty: Penalty = L1(0.5)
+    >>> penalty.value(np.array([3.0, -1.0])), penalty.convex
+    (2.0, True)
+    >>> penalty.prox(np.array([3.0, 0.2]), 1.0)
+    array([2.5, 0. ])
     """
 
     @property

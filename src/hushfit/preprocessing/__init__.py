@@ -34,7 +34,8 @@ from hushfit.preprocessing._parts import (
     refuse_choices_by_rows,
     refuse_unused_settings_of,
 )
-from hushfit.preprocessing._pipeline import PrivatePipeline, pipeline_guarantee
+from hushfit.preprocessing._pipeline import PrivatePipeline
+from hushfit.preprocessing._pipeline_guarantee import pipeline_guarantee
 from hushfit.preprocessing._public_features import PublicFeatures
 from hushfit.preprocessing._quantile_scaler import LOOKS, PrivateQuantileScaler, spreads_of
 from hushfit.preprocessing._quantiles import Spread

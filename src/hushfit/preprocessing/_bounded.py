@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from hushfit.data import FeatureBounds
-from hushfit.estimators import features_of, ranges_by_place, split_groups
+from hushfit.estimators import ExplainsArguments, features_of, ranges_by_place, split_groups
 from hushfit.features import shortened
 from hushfit.preprocessing._rows import (
     IndicatorNames,
@@ -21,7 +21,7 @@ from hushfit.preprocessing._rows import (
 )
 
 
-class BoundedScaler(IndicatorNames, TransformerMixin, BaseEstimator):
+class BoundedScaler(ExplainsArguments, IndicatorNames, TransformerMixin, BaseEstimator):
     """Clip every column to its public range and map it to [0, 1].
 
     Nothing is learnt from the rows, so it costs nothing.

@@ -1,9 +1,7 @@
 """A pipeline with one budget and one guarantee. Proof: docs/proofs/quantiles.md."""
 
 import math
-import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sklearn.base import clone
@@ -12,46 +10,31 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping
 from sklearn.utils.metaestimators import available_if
 
 from hushfit.data import Persons
-from hushfit.errors import BudgetExceeded, InvalidArgument
-from hushfit.estimators import (
-    as_frame,
-    features_of,
-    labels_of,
-    persons_in,
-    split_groups,
-    unwrapped,
-)
+from hushfit.errors import InvalidArgument
+from hushfit.estimators import as_frame, features_of, labels_of, persons_in, split_groups, unwrapped
 from hushfit.preprocessing._parts import (
     fitted_with,
-    guarantees_of,
     person_unit_of,
     private_parts,
     refuse_choices_by_rows,
     refuse_unused_settings_of,
     row_norm_of,
 )
+from hushfit.preprocessing._pipeline_account import OverOwnBudget, PipelineAccount
+from hushfit.preprocessing._pipeline_guarantee import guarantee_of_account
 from hushfit.privacy import (
     Budget,
     Cost,
     GaussianCost,
     Guarantee,
     Ledger,
-    Receipt,
     Relation,
-    compose,
     epsilon_of,
     filtered_epsilon,
     gaussian_mu,
     usable,
 )
 from hushfit.privacy.accounting import LOST_SHARE
-from hushfit.privacy.ledger import (
-    RESERVED_SHARE,
-    ClosedAccount,
-    Decide,
-    Receipts,
-    Tally,
-)
 from hushfit.release import Randomness, require_payer
 from hushfit.unit import ROW, PrivacyUnit
 
@@ -66,7 +49,6 @@ _LATER_DELTA: Final = LOST_SHARE / 8
 _ATTEMPTS: Final = 20
 # Factor on mu: a filter may count more than the Gaussian release in which a part's share is stated.
 _MARGIN: Final = 0.99
-
 _AFTER_FITTING: Final = (
     "predict",
     "predict_proba",
@@ -75,71 +57,6 @@ _AFTER_FITTING: Final = (
     "score",
     "transform",
 )
-
-
-class _OverOwnBudget(BudgetExceeded):
-    """The pipeline's own budget does not cover a step; nothing was released for it.
-
-    ``price`` is the cost of the step, if it would fit alone.
-    """
-
-    def __init__(self, message: str, price: Cost | None) -> None:
-        super().__init__(message)
-        self.price = price
-
-
-class PipelineAccount:
-    """The account of one fit of a pipeline.
-
-    It enforces the pipeline's total and charges every payment to the ledger of the data set too.
-    """
-
-    def __init__(self, budget: Budget, relation: Relation, ledger: Ledger | None) -> None:
-        self.budget, self.relation, self.name = budget, relation, "pipeline"
-        # An early release (a vocabulary, and with it the number of columns) may change what a later
-        # step requests, or whether it runs at all: every payment is a separate, adaptively chosen
-        # plan.
-        self.adaptive = True
-        self.unit = None  # that of the first step, which all others must have as well
-        self._ledger = ledger
-        self._receipts = Receipts(self)
-        self._lock = threading.RLock()
-
-    def entries(self) -> tuple[Receipt, ...]:
-        return tuple(self._receipts.kept)
-
-    def tally(self) -> Tally:
-        return self._receipts.tally
-
-    def append(self, decide: Decide) -> Receipt:
-        # Threads may fit the parts of a column transformer, each requesting budget that the others
-        # are about to spend.
-        with self._lock:
-            before = self.tally()
-            try:
-                receipt = decide(before)
-            except BudgetExceeded as error:
-                raise _OverOwnBudget(str(error), self._price_alone(decide)) from None
-            self._receipts.refuse_if_changed(before, self.name)
-            if self._ledger is not None:
-                self._ledger.charge(receipt.cost, receipt.label, receipt.relation, receipt.unit)
-            self._receipts.add(receipt)
-        return receipt
-
-    def _price_alone(self, decide: Decide) -> Cost | None:
-        """Cost of a refused payment, if it would fit an empty account."""
-        try:
-            return decide(Tally.of(self)).cost
-        except BudgetExceeded:
-            return None
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "PipelineAccount":
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # A copy elsewhere could spend the rest a second time.
-        terms = (self.budget, self.relation, self.name, self.entries(), self.adaptive, self.unit)
-        return ClosedAccount, terms
 
 
 def _on_features(name: str) -> Any:
@@ -290,7 +207,7 @@ class PrivatePipeline(Pipeline):
         if not isinstance(last, str | None):
             _fit_within(last, X, y, account, ends, persons)
         unit = ROW if persons is None else persons.unit
-        self.guarantee_ = self.privacy_ = _composed(self, account, unit)
+        self.guarantee_ = self.privacy_ = guarantee_of_account(self, account, unit)
         return self
 
     def _persons(self, X: Any, y: Any, groups: Any) -> tuple[Any, Persons | None]:
@@ -375,131 +292,6 @@ class PrivatePipeline(Pipeline):
         return row_norm_of(before[-1]) if before else None
 
 
-def pipeline_guarantee(pipeline: Any, delta: float | None = None) -> Guarantee:
-    """One guarantee for a fitted scikit-learn pipeline whose steps were charged separately.
-
-    Parameters
-    ----------
-    pipeline : Pipeline, ColumnTransformer or FeatureUnion
-        Fitted. A part that learnt from the rows without paying is refused.
-    delta : float, optional
-        At which to state epsilon; None takes the largest delta among the parts.
-
-    Returns
-    -------
-    Guarantee
-        The costs of all parts, composed. Valid if no part's cost depended on what another released;
-        a private vocabulary may change later costs, so use `PrivatePipeline` there.
-
-    Examples
-    --------
-    >>> from hushfit.preprocessing import pipeline_guarantee
-    >>> pipeline_guarantee(fitted_pipeline).epsilon  # doctest: +SKIP
-    """
-    list(private_parts(pipeline))
-    refuse_choices_by_rows(pipeline, None)
-    found = list(guarantees_of(pipeline))
-    if not found:
-        raise InvalidArgument(
-            "No part of the pipeline spent privacy, so there is no guarantee to state."
-        )
-    _refuse_different_units(found)
-    relations = {guarantee.relation for _, guarantee in found}
-    if len(relations) > 1:
-        raise InvalidArgument(
-            f"The parts are stated under {sorted(relations)}, which do not compose. Give all the "
-            "same adjacency."
-        )
-    delta = max(guarantee.delta for _, guarantee in found) if delta is None else delta
-    return _together(found, delta, relations.pop())
-
-
-def _refuse_different_units(found: Sequence[tuple[str, Guarantee]]) -> None:
-    (first, guarantee), *others = found
-    for name, other in others:
-        if other.unit != guarantee.unit:
-            raise InvalidArgument(
-                f"The parts have different privacy units, which do not compose: {first!r} protects "
-                f"{guarantee.unit}, and {name!r} protects {other.unit}. Give the same groups to "
-                "all, and the same person_weight and rows_per_person."
-            )
-
-
-def _together(
-    found: Sequence[tuple[str, Guarantee]],
-    delta: float,
-    relation: Relation,
-    epsilon: float | None = None,
-) -> Guarantee:
-    """The guarantees of the parts as one; epsilon from their composed cost unless given."""
-    cost = compose(guarantee.cost for _, guarantee in found)
-    return Guarantee(
-        _stated(cost, delta, relation) if epsilon is None else epsilon,
-        delta,
-        relation,
-        unit=found[0][1].unit,
-        public=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.public)),
-        releases=tuple(
-            replace(release, name=f"{name}: {release.name}", share=part * release.share)
-            for (name, guarantee), part in zip(found, _parts_of_whole(found), strict=True)
-            for release in guarantee.releases
-        ),
-        cost=cost,
-        secure=all(guarantee.secure for _, guarantee in found),
-        # Given, it is the budget of a filter, which chose later costs by earlier answers.
-        adaptive=epsilon is not None,
-        notes=tuple(dict.fromkeys(text for _, guarantee in found for text in guarantee.notes)),
-    )
-
-
-def _parts_of_whole(found: Sequence[tuple[str, Guarantee]]) -> list[float]:
-    """Share of each part in what all spent, as squares of mu; equal ones without privacy."""
-    if any(guarantee.nonprivate for _, guarantee in found):
-        return [1 / len(found)] * len(found)
-    squares = [gaussian_mu(guarantee.epsilon, guarantee.delta) ** 2 for _, guarantee in found]
-    return [square / sum(squares) for square in squares]
-
-
-def _stated(cost: Cost, delta: float, relation: Relation) -> float:
-    """Epsilon with the reserve that every budget keeps for discrete noise."""
-    usable_share = 1 - RESERVED_SHARE
-    return epsilon_of(cost, usable_share * delta, relation) / usable_share
-
-
-def _composed(
-    pipeline: PrivatePipeline, account: PipelineAccount, unit: PrivacyUnit = ROW
-) -> Guarantee:
-    """The guarantee of a fit, from the guarantees of its parts."""
-    found = list(guarantees_of(pipeline))
-    if not found:
-        # No private part had anything to learn.
-        return Guarantee(
-            account.budget.epsilon,
-            account.budget.delta,
-            account.relation,
-            unit=unit,
-            secure=True,
-        )
-    if any(guarantee.unit != unit for _, guarantee in found):
-        raise InvalidArgument(
-            f"A step protects something other than {unit}, so no guarantee can be stated. Report "
-            "this as a bug."
-        )
-    whole = _together(found, account.budget.delta, account.relation, account.budget.epsilon)
-    if whole.cost != compose(entry.cost for entry in account.entries()):
-        raise InvalidArgument(
-            "A step released something other than it paid for, so no guarantee can be stated. "
-            "Report this as a bug."
-        )
-    spent = account.tally().epsilon
-    if not spent <= account.budget.epsilon:
-        raise BudgetExceeded(
-            f"The steps released epsilon={spent:.6g} together, over the pipeline's "
-            f"{account.budget.epsilon:g}, so no guarantee is stated. Report this as a bug."
-        )
-    return whole
-
-
 def _gaussian_rest(account: PipelineAccount) -> float:
     """Largest mu of a Gaussian release that still fits after the earlier steps; 0 if none."""
     spendable, _ = usable(account.budget)
@@ -561,7 +353,7 @@ def _fit_within(
         try:
             fitted_with(last, X, y, persons)
             return
-        except _OverOwnBudget as error:
+        except OverOwnBudget as error:
             refused = error
         if mu == 0 or refused.price is None or account.entries() != paid:
             raise refused

@@ -10,7 +10,13 @@ from sklearn.utils.validation import check_is_fitted
 from hushfit._typing import Vector
 from hushfit.data import as_source
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import PersonSettings, features_of, persons_in, split_groups
+from hushfit.estimators import (
+    ExplainsArguments,
+    PersonSettings,
+    features_of,
+    persons_in,
+    split_groups,
+)
 from hushfit.features import shortened
 from hushfit.preprocessing._quantiles import FIRST_EDGES, Spread, significant
 from hushfit.preprocessing._rows import (
@@ -34,7 +40,9 @@ _PIECES = 64
 _NARROWEST = 1e-12
 
 
-class PrivateQuantileScaler(PersonSettings, IndicatorNames, TransformerMixin, BaseEstimator):
+class PrivateQuantileScaler(
+    ExplainsArguments, PersonSettings, IndicatorNames, TransformerMixin, BaseEstimator
+):
     r"""Clip every column to two private quantiles and map it to [0, 1].
 
     No range need be known. Two noisy histograms of all columns at once: the first has a bin for
@@ -85,9 +93,12 @@ class PrivateQuantileScaler(PersonSettings, IndicatorNames, TransformerMixin, Ba
 
     Examples
     --------
+    >>> import numpy as np
     >>> from hushfit.preprocessing import PrivateQuantileScaler
-    >>> PrivateQuantileScaler(epsilon=0.1, output="rank")
-    PrivateQuantileScaler(epsilon=0.1, output='rank')
+    >>> ages = np.linspace(20, 80, 4000)[:, None]
+    >>> scaler = PrivateQuantileScaler(epsilon=1.0, output="rank").fit(ages)
+    >>> scaler.transform([[50.0]]).round(1)
+    array([[0.5]])
     """
 
     def __init__(

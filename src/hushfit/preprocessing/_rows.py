@@ -12,7 +12,7 @@ from hushfit._typing import AnyArray, Vector
 from hushfit.data.rows import canonical
 from hushfit.data.schema import MISSING_VALUE
 from hushfit.errors import InvalidArgument
-from hushfit.estimators import input_names, refusal_of_shape, with_plain_gaps
+from hushfit.estimators import input_names, refusal_of_shape, with_numbers
 from hushfit.privacy import Budget
 from hushfit.release import Randomness, Terms
 
@@ -38,7 +38,7 @@ def read_rows(estimator: Any, X: Any, *, reset: bool) -> Any:
     try:
         rows = validate_data(
             estimator,
-            with_plain_gaps(X),
+            with_numbers(X),
             reset=reset,
             accept_sparse="csr",
             dtype=[np.float64, np.float32],

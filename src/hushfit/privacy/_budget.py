@@ -60,6 +60,12 @@ class Spent:
         Total privacy loss of everything recorded, composed (not summed).
     delta : float
         The delta at which epsilon is stated.
+
+    Examples
+    --------
+    >>> from hushfit import Ledger
+    >>> Ledger(epsilon=1.0, delta=1e-6).spent()
+    Spent(epsilon=0.0, delta=1e-06)
     """
 
     epsilon: float

@@ -8,6 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, fields
 from html import escape
 from typing import Any
 
+from hushfit._json import no_key_twice
 from hushfit._version import __version__
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import _check
@@ -45,6 +46,15 @@ class ReleaseRecord:
         Which rows were read, for instance ``"all rows"`` or ``"Poisson batches at rate 0.05"``.
     share : float
         Share of the budget, in (0, 1], that was set aside for it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-3, classes=[0, 1])
+    >>> guarantee = model.fit(np.eye(8), np.arange(8) % 2).privacy_
+    >>> [(record.name, record.count) for record in guarantee.releases]
+    [('second moment', 1), ('gradient', 60), ('calibration', 1)]
     """
 
     name: str
@@ -342,8 +352,10 @@ class Guarantee:
             If the text is not JSON, or a field is missing, unknown or out of range.
         """
         try:
-            data = json.loads(text, parse_constant=_no_constants)
-        except json.JSONDecodeError as error:
+            data = json.loads(text, parse_constant=_no_constants, object_pairs_hook=no_key_twice)
+        except InvalidArgument:
+            raise
+        except (ValueError, TypeError, RecursionError) as error:
             raise InvalidArgument(
                 f"the guarantee is not JSON ({error}). Use what to_json() wrote."
             ) from None

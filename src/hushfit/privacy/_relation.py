@@ -30,6 +30,12 @@ class Relation(StrEnum):
     PERSON_LABEL
         All labels of one person's rows are exchanged. Features are public, and so is whose row
         each is.
+
+    Examples
+    --------
+    >>> from hushfit import Relation
+    >>> Relation("label").in_words()
+    'replacing the label of one record by any other admissible label (all features are public)'
     """
 
     REPLACE_ONE = "replace-one"

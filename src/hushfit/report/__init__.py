@@ -1,28 +1,12 @@
 """Reports: scores on held-out rows, expected accuracy for a budget, and a page about a model.
 
-CalibrationCell  Rows with a predicted probability in one range, and their observed frequency
-ClassScore       Recall and precision of one class
-Confusion        How often each class was taken for each other one
-Evaluation       Scores of classes on held-out rows
-DeclaredGroups   Groups of rows by a column whose values a schema lists
-GroupScore       Noisy scores of one group
-HeldOut          Predictions of a model and what held-out rows have
-NumberEvaluation Scores of predicted numbers, counts and grades on held-out rows
-PrivateScores    Noisy scores of a model on private rows
-Scores           What pages and tables show of an evaluation
+scores/          Scores of models on held-out rows, exact and released with noise
+sections/        What pages are made of: sections, tables and figures
 AccountTotal     What has been spent on the data set of a model
 Evidence         What is known about a model beside its file
 Point            One point that an evaluator must be told
 evaluator_points What an evaluator must be told about a model, by NIST SP 800-226
 points_dict      These points as plain JSON values
-evaluate_model   Score a model on held-out tables
-held_out         Predict the rows of held-out tables, with what they have
-private_scores   Release scores of private held-out rows
-scored_batches   Predict batch by batch
-table_model      Load a model with a schema, which can encode tables
-odds_figure      Belief of an attacker before and after a release
-posterior        Bounds of an attacker's belief after a release
-plan_figure      Expected loss of accuracy against epsilon, both logarithmic, with its range
 NumberForecast   Noise of a regression fit for a budget
 number_forecast  Noise of a regression fit by the default solver
 RankingForecast  Noise of a ranking fit for a budget
@@ -37,17 +21,7 @@ report_page      Write a page about a model
 """
 
 from hushfit.report._card import model_card, network_card, ranking_card
-from hushfit.report._class_scores import CalibrationCell, ClassScore, Confusion, Evaluation
 from hushfit.report._description_page import description_page
-from hushfit.report._evaluate import (
-    DeclaredGroups,
-    HeldOut,
-    Scores,
-    evaluate_model,
-    held_out,
-    scored_batches,
-    table_model,
-)
 from hushfit.report._evaluator_points import (
     AccountTotal,
     Evidence,
@@ -55,14 +29,29 @@ from hushfit.report._evaluator_points import (
     evaluator_points,
     points_dict,
 )
-from hushfit.report._figures import odds_figure, plan_figure, posterior
 from hushfit.report._network_page import network_page
 from hushfit.report._number_forecast import NumberForecast, number_forecast
-from hushfit.report._number_scores import NumberEvaluation
-from hushfit.report._private_scores import GroupScore, PrivateScores, private_scores
 from hushfit.report._ranking_forecast import RankingForecast, ranking_forecast
 from hushfit.report._ranking_page import ranking_page
 from hushfit.report._report_page import report_page
+from hushfit.report.scores import (
+    CalibrationCell,
+    ClassScore,
+    Confusion,
+    DeclaredGroups,
+    Evaluation,
+    GroupScore,
+    HeldOut,
+    NumberEvaluation,
+    PrivateScores,
+    Scores,
+    evaluate_model,
+    held_out,
+    private_scores,
+    scored_batches,
+    table_model,
+)
+from hushfit.report.sections import odds_figure, plan_figure, posterior
 
 __all__ = [
     "AccountTotal",

@@ -11,10 +11,10 @@ from typing import Any
 from hushfit._version import __version__
 from hushfit.models import Model, RankingModel
 from hushfit.privacy import Guarantee
-from hushfit.report._evaluate import AnyEvaluation
 from hushfit.report._evaluator_points import Evidence, evaluator_points
 from hushfit.report._network_page import training_facts
-from hushfit.report._report_page import kind_in_words, lead, target_name
+from hushfit.report.scores import AnyEvaluation
+from hushfit.report.sections import kind_in_words, lead, target_name
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>#|~])")
 _LOAD = """```python
@@ -73,6 +73,18 @@ def model_card(
     -------
     str
         Markdown.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit import PrivateLogisticRegression, load_model, save_model
+    >>> from hushfit.report import model_card
+    >>> X, y = np.array([[0.2], [0.8]] * 200), np.array([0, 1] * 200)
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-4, classes=[0, 1]).fit(X, y)
+    >>> digest = save_model(model, "model.json")
+    >>> card = model_card(load_model("model.json"), digest)
+    >>> card.splitlines()[0]
+    '---'
     """
     subject = _Subject(
         f"{kind_in_words(model)} of {target_name(model)}",

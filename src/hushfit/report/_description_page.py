@@ -5,12 +5,13 @@ is post-processing of one release.
 from collections.abc import Sequence
 from html import escape
 
-from hushfit.report._figures import bars_figure, narrow
-from hushfit.report._report_page import (
+from hushfit.report.sections import (
+    bars_figure,
     budget_facts,
     budget_section,
     document,
     guarantee_section,
+    narrow,
     odds_section,
     section,
 )

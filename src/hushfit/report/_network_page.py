@@ -4,9 +4,9 @@ from html import escape
 from typing import Any
 
 from hushfit.models import Model
-from hushfit.report._evaluate import Scores
 from hushfit.report._evaluator_points import Evidence, evaluator_points
-from hushfit.report._report_page import (
+from hushfit.report.scores import Scores
+from hushfit.report.sections import (
     budget_facts,
     budget_section,
     document,

@@ -3,21 +3,19 @@
 from collections.abc import Mapping
 from html import escape
 
-import numpy as np
-
 from hushfit.models import RankingModel
 from hushfit.report._evaluator_points import Evidence, evaluator_points
-from hushfit.report._report_page import (
+from hushfit.report.sections import (
     budget_facts,
     budget_section,
     document,
+    forest,
     guarantee_section,
     odds_section,
     points_section,
     section,
 )
 
-_SHOWN = 25
 _BAR, _HEIGHT, _GAP = 260.0, 22.0, 80.0
 
 
@@ -130,13 +128,4 @@ def _weights(model: RankingModel) -> str:
         if own and model.schema is not None and model.schema.columns
         else tuple(f"feature {k + 1}" for k in range(len(fitted.weights_)))
     )
-    largest = np.argsort(-np.abs(fitted.weights_), kind="stable")[:_SHOWN]
-    rows = "".join(
-        f'<tr><td class="name">{escape(names[k])}</td><td class="n">{fitted.weights_[k]:.4g}</td>'
-        "</tr>"
-        for k in largest
-    )
-    more = len(names) - len(largest)
-    rest = f"<p>The {len(largest)} largest of {len(names)} weights.</p>" if more else ""
-    head = '<thead><tr><th>feature</th><th class="n">weight</th></tr></thead>'
-    return f"<table>{head}<tbody>{rows}</tbody></table>{rest}"
+    return forest(list(names), fitted.weights_, None, "Towards the top of a list")

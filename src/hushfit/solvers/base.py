@@ -26,6 +26,13 @@ class Solver(Protocol):
     """An algorithm that declares its queries, then makes them.
 
     It sees noisy answers only, so it is post-processing and needs no privacy proof of its own.
+
+    Examples
+    --------
+    >>> from hushfit.solvers import SSADMM, Solver
+    >>> solver: Solver = SSADMM(steps=20)
+    >>> solver.takes_constraint  # so a problem with a constraint is refused
+    False
     """
 
     @property

@@ -1,8 +1,9 @@
 """Pages of fits: choose, review what will be spent, confirm, watch."""
 
+import math
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -23,6 +24,17 @@ _FIELDS = (
     *("table", "dataset", "model", "epsilon", "delta", "person", "held_out", "accept_draft"),
     *("intervals", "features", "penalty", "alpha"),
 )
+# Families as people call them.
+_CALLED: Final = {
+    "logistic": "logistic regression",
+    "svm": "support vector machine",
+    "mlp": "neural network",
+    "linear": "linear regression",
+    "ridge": "ridge regression",
+    "elasticnet": "elastic net",
+    "huber": "robust regression (Huber)",
+    "poisson": "Poisson regression",
+}
 
 
 class FitPages:
@@ -51,7 +63,7 @@ class FitPages:
             table=table,
             tables=list(studio.settings.files()),
             form=form,
-            families=() if form is None else _families(form),
+            families=[] if form is None else [(f, _CALLED.get(f, f)) for f in _families(form)],
             accounts=[self._account(request, name) for name in names],
             usual=self._usual_account(table),
             features=FEATURES,
@@ -177,6 +189,7 @@ class FitPages:
         return {
             "name": dataset,
             "spent": account.spent().epsilon,
+            "largest_fit": min(account.largest_fit(), math.inf if own is None else own.largest_fit),
             "budget": account.budget,
             "relation": str(account.relation),
             "unit": account.unit,

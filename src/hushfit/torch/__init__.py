@@ -42,13 +42,7 @@ engine_for               The fastest engine that is right for a module
 """
 
 from hushfit.torch._engines import BookKeeping, WrittenOut
-from hushfit.torch._estimators import (
-    ACTIVATIONS,
-    PrivateMLPClassifier,
-    PrivateMLPRegressor,
-    PrivateNeuralClassifier,
-    multilayer_perceptron,
-)
+from hushfit.torch._estimators import PrivateNeuralClassifier
 from hushfit.torch._fit import Callback, NetworkFit, Progress, Training, fit_network, quote_of
 from hushfit.torch._fit_private import fit_private
 from hushfit.torch._frozen_module import FrozenModule
@@ -64,6 +58,12 @@ from hushfit.torch._model_file import (
 )
 from hushfit.torch._module_loss import ModuleLoss
 from hushfit.torch._network import PHYSICAL_BATCH, Network
+from hushfit.torch._perceptrons import (
+    ACTIVATIONS,
+    PrivateMLPClassifier,
+    PrivateMLPRegressor,
+    multilayer_perceptron,
+)
 from hushfit.torch._rows import ArrayRecords, DatasetRecords, NetworkRows
 from hushfit.torch._validation import RecordShape, engine_for
 

@@ -1,37 +1,32 @@
-"""scikit-learn estimators of networks with a privacy guarantee."""
+"""Networks as scikit-learn estimators: what they share, and any module as a classifier."""
 
 import copy
-import itertools
-from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit._typing import AnyArray, Matrix
 from hushfit.data import FeatureBounds
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import (
+    ExplainsArguments,
     PersonSettings,
-    PredictionRanges,
-    TargetScale,
     encode_labels,
-    feature_ranges,
     features_of,
     no_cell_quoted,
     persons_in,
     public_classes,
     refuse_extras,
     split_groups,
-    with_missing_targets,
-    with_plain_gaps,
+    with_numbers,
     with_unknown_labels,
 )
 from hushfit.privacy import Budget, Guarantee, Receipt
@@ -50,65 +45,10 @@ from hushfit.torch._validation import RecordShape, one_tensor
 from hushfit.torch.solvers import network_solver_from
 from hushfit.unit import ROW, PrivacyUnit
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {
-    "tanh": nn.Tanh,
-    "relu": nn.ReLU,
-    "elu": nn.ELU,
-    "silu": nn.SiLU,
-}
 _PREDICTED_AT_ONCE = 4096
-_PUBLIC_SEED = 0
 
 
-def multilayer_perceptron(
-    inputs: int, hidden: Sequence[int], outputs: int, activation: str = "tanh", seed: int = 0
-) -> nn.Sequential:
-    """Linear layers with an activation between them; the weights are drawn from a public seed.
-
-    Parameters
-    ----------
-    inputs : int
-    hidden : sequence of int
-        Widths of the hidden layers.
-    outputs : int
-    activation : {"tanh", "relu", "elu", "silu"}, default="tanh"
-    seed : int, default=0
-
-    Returns
-    -------
-    nn.Sequential
-
-    Examples
-    --------
-    >>> from hushfit.torch import multilayer_perceptron
-    >>> len(multilayer_perceptron(inputs=4, hidden=(8,), outputs=2))
-    3
-    """
-    if activation not in ACTIVATIONS:
-        raise InvalidArgument(
-            f"activation={activation!r} is not known. Use one of {', '.join(ACTIVATIONS)}."
-        )
-    widths = [inputs, *_widths(hidden), outputs]
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        layers: list[nn.Module] = []
-        for width, following in itertools.pairwise(widths):
-            layers += [nn.Linear(width, following), ACTIVATIONS[activation]()]
-    return nn.Sequential(*layers[:-1])
-
-
-def _widths(hidden: Any) -> list[int]:
-    found = [hidden] if isinstance(hidden, int | np.integer) else hidden
-    if (
-        not isinstance(found, Sequence)
-        or not found
-        or any(isinstance(h, bool) or not isinstance(h, int | np.integer) or h < 1 for h in found)
-    ):
-        raise InvalidArgument(f"hidden={hidden!r} is not a list of widths. Give (256, 256).")
-    return [int(width) for width in found]
-
-
-class _PrivateNetwork(PersonSettings, BaseEstimator):
+class _PrivateNetwork(ExplainsArguments, PersonSettings, BaseEstimator):
     """Base of the estimators, which differ in their module and in their targets."""
 
     _any_shape: ClassVar[bool] = False
@@ -121,7 +61,7 @@ class _PrivateNetwork(PersonSettings, BaseEstimator):
 
     def _validated(self, X: Any, **options: Any) -> Any:
         """Records (and targets, if ``y`` is given) as arrays; no message quotes a value."""
-        given = {"X": with_plain_gaps(X), **options}
+        given = {"X": with_numbers(X), **options}
         arrays = {
             name: value.detach().cpu().numpy() if isinstance(value, Tensor) else value
             for name, value in given.items()
@@ -226,20 +166,18 @@ def _cross_entropy(outputs: Tensor, classes: Tensor) -> Tensor:
     return F.cross_entropy(outputs, classes, reduction="none")
 
 
-def _squared_error(outputs: Tensor, targets: Tensor) -> Tensor:
-    return 0.5 * (outputs.flatten(1)[:, 0] - targets) ** 2
-
-
 class _PrivateNetworkClassifier(ClassifierMixin, _PrivateNetwork):
     """What classifiers of networks have in common."""
 
-    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
+    def fit(self, X: Any, y: Any = None, groups: Any = None, **unsupported: Any) -> Any:
         """Fit the network and charge its cost.
 
         Parameters
         ----------
-        X : array or tensor of shape (n_records, ...)
-        y : array or tensor of shape (n_records,)
+        X : array or tensor of shape (n_records, ...), or TensorDataset
+            A dataset has the records and the labels.
+        y : array or tensor of shape (n_records,), optional
+            Not given with a dataset.
         groups : array of shape (n_records,) or str, optional
             Ids: whose record each is. The privacy unit is then one person with all of their
             records (user-level privacy). None protects single records.
@@ -250,6 +188,7 @@ class _PrivateNetworkClassifier(ClassifierMixin, _PrivateNetwork):
         """
         refuse_extras(unsupported)
         Budget(self.epsilon, self.delta)
+        X, y = _taken_apart(X, y)
         X, ids = split_groups(X, groups, y)
         if self.classes is None:
             X, y = self._validated(X, y=y)
@@ -494,6 +433,27 @@ class PrivateNeuralClassifier(_PrivateNetworkClassifier):
         return [*super()._public(), *given]
 
 
+def _taken_apart(X: Any, y: Any) -> tuple[Any, Any]:
+    """Records and labels, also of a dataset that holds both."""
+    if y is not None or not isinstance(X, Dataset | DataLoader):
+        return X, y
+    if isinstance(X, TensorDataset) and len(X.tensors) == 2:
+        return X.tensors
+    raise InvalidArgument(
+        f"X is a {type(X).__name__}. Give records and labels as arrays or tensors, or a "
+        "TensorDataset of both. fit_private(module, nn.CrossEntropyLoss(), dataset, ...) of "
+        "hushfit.torch takes every dataset with a length; batches are drawn there, so of a "
+        "DataLoader it takes loader.dataset."
+    )
+
+
+def _channels_last(shape: tuple[int, ...]) -> str:
+    """A hint for records that look like images with the channels last."""
+    if len(shape) != 3 or shape[-1] not in (1, 3, 4) or shape[0] in (1, 3, 4):
+        return ""
+    return " If they are images, torch has the channels first: X.transpose(0, 3, 1, 2)."
+
+
 def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Shape of the outputs of one record; refuses a module that takes no such records."""
     dtype = next((one.dtype for one in module.parameters()), torch.float32)
@@ -504,226 +464,6 @@ def outputs_of(module: nn.Module, shape: tuple[int, ...]) -> tuple[int, ...]:
         raise InvalidArgument(
             f"{type(module).__name__} does not take records of shape {shape}: {error}. Nothing was "
             "charged. Give records of another shape, or change the module, whose forward pass must "
-            "not need gradients."
+            f"not need gradients.{_channels_last(shape)}"
         ) from None
     return tuple(one_tensor(module, outputs).shape[1:])
-
-
-class _MLPSettings(_PrivateNetwork):
-    """What the perceptrons have in common: columns with public ranges, and hidden layers."""
-
-    def _module(self, shape: tuple[int, ...], outputs: int) -> nn.Module:
-        return multilayer_perceptron(shape[0], self.hidden, outputs, self.activation, _PUBLIC_SEED)
-
-    def _scaled(self, X: AnyArray) -> AnyArray:
-        if self.feature_bounds is None:
-            return X
-        return 2 * FeatureBounds.parse(feature_ranges(self), X.shape[1]).apply(X) - 1
-
-    def _public(self) -> list[str]:
-        given = "the range of every column, given by the caller"
-        return [*super()._public(), *([] if self.feature_bounds is None else [given])]
-
-    def _validated(self, X: Any, **options: Any) -> Any:
-        return super()._validated(X.toarray() if issparse(X) else X, **options)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True  # and made dense
-        return tags
-
-
-class PrivateMLPClassifier(_MLPSettings, _PrivateNetworkClassifier):
-    """A multilayer perceptron as a classifier with a differential-privacy guarantee.
-
-    Parameters
-    ----------
-    hidden : tuple of int, default=(256, 256)
-        Widths of the hidden layers.
-    activation : {"tanh", "relu", "elu", "silu"}, default="tanh"
-    feature_bounds : (low, high), or one pair per column, or None
-        Public ranges: values are clipped to them and mapped to [-1, 1]. None uses the rows
-        unchanged, which suits columns of size about one.
-    others
-        As for `PrivateNeuralClassifier`, and so are the attributes.
-
-    Examples
-    --------
-    >>> from hushfit.torch import PrivateMLPClassifier
-    >>> PrivateMLPClassifier(hidden=(64,), feature_bounds=(0, 1), classes=[0, 1])
-    PrivateMLPClassifier(classes=[0, 1], feature_bounds=(0, 1), hidden=(64,))
-    """
-
-    def __init__(
-        self,
-        hidden: Any = (256, 256),
-        *,
-        activation: str = "tanh",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        adjacency: str = "replace-one",
-        classes: Any = None,
-        solver: Any = "auto",
-        feature_bounds: Any = None,
-        person_weight: str = "mean",
-        rows_per_person: int | None = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
-        device: str = "cpu",
-        physical_batch: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden = hidden
-        self.activation = activation
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.classes = classes
-        self.solver = solver
-        self.feature_bounds = feature_bounds
-        self.person_weight = person_weight
-        self.rows_per_person = rows_per_person
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.device = device
-        self.physical_batch = physical_batch
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
-
-
-class PrivateMLPRegressor(RegressorMixin, _MLPSettings):
-    """A multilayer perceptron for a real target, with a differential-privacy guarantee.
-
-    Minimises the squared error of the target mapped to [-1, 1].
-
-    Parameters
-    ----------
-    hidden, activation, feature_bounds
-        As for `PrivateMLPClassifier`.
-    target_bounds : (low, high), optional
-        Public range of the target; values outside are clipped, and a row whose target is missing
-        contributes nothing. None reads it from ``y`` and warns.
-    others
-        As for `PrivateNeuralClassifier`, and so are the attributes.
-
-    Examples
-    --------
-    >>> from hushfit.torch import PrivateMLPRegressor
-    >>> PrivateMLPRegressor(hidden=(64,), target_bounds=(0, 100))
-    PrivateMLPRegressor(hidden=(64,), target_bounds=(0, 100))
-    """
-
-    def __init__(
-        self,
-        hidden: Any = (256, 256),
-        *,
-        activation: str = "tanh",
-        epsilon: float = 1.0,
-        delta: float = 1e-6,
-        adjacency: str = "replace-one",
-        target_bounds: Any = None,
-        solver: Any = "auto",
-        feature_bounds: Any = None,
-        person_weight: str = "mean",
-        rows_per_person: int | None = None,
-        callbacks: Any = None,
-        checkpoint: Any = None,
-        device: str = "cpu",
-        physical_batch: int | None = None,
-        ledger: Any = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.hidden = hidden
-        self.activation = activation
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.target_bounds = target_bounds
-        self.solver = solver
-        self.feature_bounds = feature_bounds
-        self.person_weight = person_weight
-        self.rows_per_person = rows_per_person
-        self.callbacks = callbacks
-        self.checkpoint = checkpoint
-        self.device = device
-        self.physical_batch = physical_batch
-        self.ledger = ledger
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, groups: Any = None, **unsupported: Any) -> Any:
-        """Fit the network and charge its cost.
-
-        Parameters
-        ----------
-        X : array or tensor of shape (n_rows, n_features)
-        y : array or tensor of shape (n_rows,)
-        groups : array of shape (n_rows,) or str, optional
-            Ids: whose row each is; see `PrivateNeuralClassifier`.
-
-        Returns
-        -------
-        self
-        """
-        refuse_extras(unsupported)
-        Budget(self.epsilon, self.delta)
-        X, ids = split_groups(X, groups, y)
-        check = partial(self._validated, X, y_numeric=True)
-        known = self.target_bounds is not None
-        X, y = with_missing_targets(y, check) if known else check(y=y)
-        scale = TargetScale.of(self.target_bounds, y, fit_intercept=True)
-        record = RecordShape(X.shape[1:])
-        targets = scale(np.where(np.isfinite(y), y, np.nan))
-        fit = self._fitted(X, targets, record, 1, _squared_error, ids)
-        PredictionRanges((scale.low, scale.high)).restore(self)
-        self._accept(fit)
-        return self
-
-    def quote(self, n_units: int, n_features: int, per_person: bool = False) -> Quote:
-        """Cost of a fit with these settings; no row is read and nothing is charged.
-
-        Parameters
-        ----------
-        n_units, n_features : int
-            Number of rows (or of persons) and of columns; public.
-        per_person : bool, default=False
-            Whether units are persons: the cost of a fit with ``groups``.
-
-        Returns
-        -------
-        Quote
-            Cost, noise multipliers and planned releases. Print it.
-        """
-        record = RecordShape((int(n_features),))
-        return self._quoted(record, 1, _squared_error, n_units, per_person)
-
-    def predict(self, X: Any) -> Vector:
-        """Predicted target of each row, within ``target_bounds``.
-
-        Parameters
-        ----------
-        X : array or tensor of shape (n_rows, n_features)
-
-        Returns
-        -------
-        array of shape (n_rows,)
-        """
-        outputs = np.clip(self._outputs(X)[:, 0], -1, 1)
-        low, high = PredictionRanges.of(self).target
-        return np.asarray(low + (high - low) / 2 * (1 + outputs))
-
-    def _public(self) -> list[str]:
-        known = self.target_bounds is not None
-        return [
-            f"the range of the target, {'given by the caller' if known else 'READ FROM THE ROWS'}",
-            *super()._public(),
-        ]
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True  # of a few dozen rows
-        return tags

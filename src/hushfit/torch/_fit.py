@@ -49,6 +49,24 @@ class Progress:
     weights : array
         Current weights.
     network : Network
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from hushfit.torch import fit_private
+    >>> x, y = torch.rand(500, 8), torch.randint(0, 2, (500,))
+    >>> done = []
+    >>> fit = fit_private(
+    ...     nn.Linear(8, 2),
+    ...     nn.CrossEntropyLoss(),
+    ...     (x, y),
+    ...     epsilon=1.0,
+    ...     delta=1e-5,
+    ...     callbacks=[lambda progress: done.append(progress.step)],
+    ... )
+    >>> done[-1] == fit.steps
+    True
     """
 
     step: int
@@ -105,6 +123,16 @@ class NetworkFit:
         As it was given.
     training : Training or None
         None of a file of an older version.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from torch import nn
+    >>> from hushfit.torch import fit_private
+    >>> rows = torch.rand(500, 3), torch.rand(500, 1)
+    >>> fit = fit_private(nn.Linear(3, 1), nn.MSELoss(), rows, epsilon=1.0, delta=1e-5)
+    >>> fit.weights.size, str(fit.guarantee.relation)
+    (4, 'replace-one')
     """
 
     module: nn.Module

@@ -148,13 +148,16 @@ def _records(dataset: Any) -> tuple[Records, Tensor, Tensor]:
                 "a fixed length."
             )
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InvalidArgument("A record of the dataset is no pair of an input and a target.")
+            raise InvalidArgument(
+                "A record of the dataset is no pair of an input and a target. Let its __getitem__ "
+                "return (input, target). Nothing was charged."
+            )
         x, y = (torch.as_tensor(one) for one in pair)
         return DatasetRecords(dataset, n_records, x, y), x, y
     raise InvalidArgument(
         f"dataset={type(dataset).__name__} is not a pair of arrays, a TensorDataset or a dataset "
         "with a length. A DataLoader or an iterable dataset would choose the batches; here secret "
-        "coins do."
+        "coins do. Give loader.dataset."
     )
 
 

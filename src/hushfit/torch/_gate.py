@@ -18,6 +18,7 @@ from hushfit._typing import IntVector, Vector
 from hushfit.data import DataSource
 from hushfit.errors import InvalidArgument
 from hushfit.privacy import Relation, by_relation
+from hushfit.release.queries import clipped_requirements, first_passed
 from hushfit.torch._arithmetic import one_thread
 from hushfit.torch._failures import losses_of
 from hushfit.torch._gradient import UNIT_ROUNDOFF, NetworkGradient, summation_error
@@ -26,8 +27,6 @@ from hushfit.torch._rows import NetworkRows, network_rows
 
 # Upper bound on the noise values that a gate draws, for the reserve that covers discrete noise.
 _MOST_VALUES = 1024
-# Required decreases are clipped to so many bounds per unit: beyond, they decide the comparison.
-_MAX_REQUIRED = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,14 +162,11 @@ class NetworkGate:
 
     def scores(self, source: DataSource, units: IntVector | None) -> Vector:
         """Decreases minus the required ones, in units of the clipping bound."""
-        most = _MAX_REQUIRED * self.problem.n_units
-        asked = np.nan_to_num(self.asked / self.drop.bound, nan=most, posinf=most, neginf=-most)
-        drops = self.drop(source, units) / self.drop.bound
-        return np.asarray(drops - np.clip(asked, -most, most))
+        required = clipped_requirements(self.asked / self.drop.bound, self.problem.n_units)
+        return np.asarray(self.drop(source, units) / self.drop.bound - required)
 
     def __call__(self, source: DataSource, units: IntVector | None) -> Vector:
-        passed = self.scores(source, units) >= 0
-        return np.array([float(np.argmax(passed)) if passed.any() else float(len(passed))])
+        return first_passed(self.scores(source, units) >= 0)
 
     def radius(self) -> float:
         # Division and subtraction have rounding errors of a few units in the last place of numbers

@@ -28,6 +28,15 @@ def read_idx(path: str | os.PathLike[str]) -> AnyArray:
     Returns
     -------
     array of uint8
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hushfit.torch import read_idx
+    >>> labels = Path("t10k-labels-idx1-ubyte")
+    >>> _ = labels.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 3, 7, 2, 1]))
+    >>> read_idx(labels)
+    array([7, 2, 1], dtype=uint8)
     """
     raw = _bytes_of(Path(path))
     dimensions = raw[3] if len(raw) >= 4 else 0
@@ -57,6 +66,17 @@ def load_mnist(folder: str | os.PathLike[str], split: str = "train") -> tuple[An
     images : float32 array of shape (n, 1, height, width)
         In [-1, 1].
     labels : int array of shape (n,)
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hushfit.torch import load_mnist
+    >>> sizes = b"".join(size.to_bytes(4, "big") for size in (2, 28, 28))
+    >>> _ = Path("t10k-images-idx3-ubyte").write_bytes(bytes([0, 0, 8, 3]) + sizes + bytes(1568))
+    >>> _ = Path("t10k-labels-idx1-ubyte").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 1]))
+    >>> images, labels = load_mnist(".", "test")
+    >>> images.shape, labels
+    ((2, 1, 28, 28), array([7, 1]))
     """
     part = {"train": "train", "test": "t10k"}[_checked(split)]
     images = read_idx(_found(Path(folder), f"{part}-images-idx3-ubyte"))
@@ -81,6 +101,15 @@ def load_cifar10(folder: str | os.PathLike[str], split: str = "train") -> tuple[
     images : float32 array of shape (n, 3, 32, 32)
         In [-1, 1].
     labels : int array of shape (n,)
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hushfit.torch import load_cifar10
+    >>> _ = Path("test_batch.bin").write_bytes(bytes([3, *[128] * 3072]))
+    >>> images, labels = load_cifar10(".", "test")
+    >>> images.shape, labels
+    ((1, 3, 32, 32), array([3]))
     """
     train = [f"data_batch_{k}.bin" for k in range(1, 6)]
     names = train if _checked(split) == "train" else ["test_batch.bin"]

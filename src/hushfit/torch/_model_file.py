@@ -35,14 +35,13 @@ from hushfit.models import (
     restore_names,
 )
 from hushfit.privacy import Guarantee
-from hushfit.torch._estimators import (
+from hushfit.torch._estimators import PrivateNeuralClassifier, outputs_of
+from hushfit.torch._fit import NetworkFit, Training
+from hushfit.torch._perceptrons import (
     PrivateMLPClassifier,
     PrivateMLPRegressor,
-    PrivateNeuralClassifier,
     multilayer_perceptron,
-    outputs_of,
 )
-from hushfit.torch._fit import NetworkFit, Training
 
 _VERSION = "3"
 _READ = ("2", _VERSION)  # version 2 says nothing of the training
@@ -350,6 +349,15 @@ def export_onnx(model: Any, path: str | os.PathLike[str], shape: tuple[int, ...]
     Needs ``pip install hushfit[onnx]``. The input ``X`` has the shape (n, \\*shape), the output
     ``outputs`` is that of the module. The metadata ``settings`` have the public ranges that inputs
     are scaled from, and for a regressor the range that outputs of -1 to 1 stand for.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.torch import PrivateMLPClassifier, export_onnx
+    >>> X = np.tile(np.float32([[0.2], [0.8]]), (100, 1))
+    >>> settings = {"epsilon": 3.0, "delta": 1e-4, "classes": [0, 1], "feature_bounds": (0, 1)}
+    >>> model = PrivateMLPClassifier(hidden=(4,), **settings).fit(X, np.tile([0, 1], 100))
+    >>> export_onnx(model, "network.onnx", shape=(1,))
     """
     import onnx
 

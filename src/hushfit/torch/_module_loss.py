@@ -86,7 +86,7 @@ class ModuleLoss:
         if len(kinds) > 1 or not kinds <= {torch.float32, torch.float64}:
             raise InvalidArgument(
                 f"Parameters have the types {sorted(map(str, kinds))}; they should all be float32, "
-                "or all float64."
+                "or all float64. Call module.float(). Nothing was charged."
             )
 
     @cached_property

@@ -19,8 +19,7 @@ from hushfit.audit import (
     owner_attacks,
     row_level_attack,
 )
-from hushfit.audit.attacks import RANKING_TARGETS
-from hushfit.audit.attacks._canaries import proved
+from hushfit.audit.attacks import RANKING_TARGETS, proved
 from hushfit.errors import InvalidArgument, UnsupportedRelation
 from hushfit.privacy import RECORD_RELATIONS, Budget, Relation, SeededSampler, gaussian_mu
 from hushfit.solvers import SOLVERS
@@ -79,8 +78,7 @@ def test_watch_sees_every_trial_and_too_few_trials_are_refused():
 def test_every_private_solver_is_a_target():
     missing = {name for name in SOLVERS if name != "exact"} - set(TARGETS)
     assert not missing, (
-        f"{sorted(missing)}: add a target, with few steps, to TARGETS in "
-        "audit/attacks/_canaries.py."
+        f"{sorted(missing)}: add a target, with few steps, to TARGETS in audit/attacks/_targets.py."
     )
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from hushfit import PrivateLogisticRegression
 from hushfit.audit import SEARCHES, Verdict, attack_on, audit_solver, explain, search_attacks
-from hushfit.audit.attacks._canaries import RELATIONS
-from hushfit.audit.suite import _suite as suite
+from hushfit.audit.attacks import RELATIONS
+from hushfit.audit.suite import _results, attack_jobs
 from hushfit.cli import run
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.model_selection import PrivateSearchCV
@@ -138,7 +138,8 @@ def stored_results(monkeypatch, *names):
         "ratio": 0.75,
         "verdict": "consistent",
     }
-    monkeypatch.setattr(suite, "measured", lambda: tuple({**line, "name": name} for name in names))
+    stored = tuple({**line, "name": name} for name in names)
+    monkeypatch.setattr(_results, "measured", lambda: stored)
 
 
 def test_the_model_of_a_search_is_told_of_the_search(rows, tmp_path, monkeypatch, capsys):
@@ -189,7 +190,7 @@ def test_without_results_that_were_kept_no_attack_is_claimed(rows, monkeypatch):
 
 
 def test_every_search_is_a_job():
-    jobs = {(job.name, job.relation) for job in suite.attack_jobs()}
+    jobs = {(job.name, job.relation) for job in attack_jobs()}
     assert {(name, relation) for name in SEARCHES for relation in RECORD_RELATIONS} <= jobs
 
 

@@ -8,17 +8,17 @@ import pytest
 
 from hushfit import PrivateLogisticRegression
 from hushfit.audit import FALSE_ALARMS, TARGETS, Claim, audit, audit_page, explain
-from hushfit.audit.suite._suite import (
-    ROW_LEVEL,
+from hushfit.audit.suite import (
     alarm_level,
     attack_jobs,
     is_wrong,
     markdown_tables,
-    measured,
     persons_table,
-    proof_of,
     run_attack,
 )
+from hushfit.audit.suite._explanation import proof_of
+from hushfit.audit.suite._jobs import ROW_LEVEL
+from hushfit.audit.suite._results import measured
 from hushfit.cli import run
 from hushfit.errors import InsecureNoiseWarning
 from hushfit.models import Model, save_model
@@ -61,7 +61,7 @@ def test_every_solver_is_attacked_in_both_views_and_all_together_keep_the_false_
         (name, view) for name in SOLVERS if name != "exact" for view in ("white-box", "black-box")
     }
     missing = wanted - {(job.name, job.view) for job in jobs}
-    assert not missing, f"{sorted(missing)}: add targets to audit/attacks/_canaries.py."
+    assert not missing, f"{sorted(missing)}: add targets to audit/attacks/_targets.py."
     assert len(jobs) * alarm_level(jobs) <= FALSE_ALARMS / 2
 
 

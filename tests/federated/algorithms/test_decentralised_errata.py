@@ -21,7 +21,7 @@ from hushfit.losses import Logistic
 from hushfit.privacy import Budget, Relation, SeededSampler
 from hushfit.release import ClippedGradient, GaussianInside, PerturbedMinimiser, Plan, Planned
 from hushfit.release.curator import Curator
-from hushfit.release.mechanisms import perturbed_minimiser as _minimiser
+from hushfit.release.mechanisms import certified_search
 from hushfit.release.mechanisms.perturbed_minimiser import CertifiedMinimiser
 
 # Test 2: canaries with known answers
@@ -279,7 +279,7 @@ def test_a_solver_that_gives_up_releases_nothing(monkeypatch):
     )
     assert gradient_at(query, X, y, -g / (0.25 + query.mu)) > certified.gradient_norm
 
-    monkeypatch.setattr(_minimiser, "_MOST_STEPS", 1)
+    monkeypatch.setattr(certified_search, "_MOST_STEPS", 1)
     algorithm = PPADMM(steps=3)
     seat, rows = seats()["north"]
     curator = curator_over(rows, algorithm.plan(seat), 1.0)

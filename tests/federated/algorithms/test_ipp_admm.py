@@ -18,7 +18,7 @@ from _support import problem_for, records_of, source_of
 from hushfit.data import SeededCoins
 from hushfit.federated import IPPADMM, Network, Owner, Run, Seat, fit_together, simulate
 from hushfit.privacy import Budget, PureCost, Relation, SeededSampler, gaussian_delta
-from hushfit.privacy.costs._cost import parts_of
+from hushfit.privacy.costs._composition import parts_of
 from hushfit.release import GradientNorm, NormAbove
 from hushfit.release.curator import Curator
 

@@ -16,7 +16,8 @@ from hushfit import Ledger
 from hushfit.data.tables import parse_schema
 from hushfit.federated import Network, simulate
 from hushfit.federated.deployment import kits as _kits
-from hushfit.federated.deployment._run_spec import OwnerConfig, RunSpec, terms_of
+from hushfit.federated.deployment._owner_config import OwnerConfig
+from hushfit.federated.deployment._run_spec import RunSpec, terms_of
 from hushfit.privacy import Budget
 
 NAMES = ["north", "east", "south", "west"]

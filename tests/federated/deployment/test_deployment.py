@@ -15,13 +15,9 @@ from hushfit.federated._journal import unpacked
 from hushfit.federated.deployment import kits as _kits
 from hushfit.federated.deployment._coordinator import Clock
 from hushfit.federated.deployment._envelope import Envelopes, Identity
+from hushfit.federated.deployment._owner_config import OwnerConfig
 from hushfit.federated.deployment._owner_side import HELLO, WORD, Participant, outcome_path
-from hushfit.federated.deployment._run_spec import (
-    OwnerConfig,
-    RunSpec,
-    checked_name,
-    why_not_without,
-)
+from hushfit.federated.deployment._run_spec import RunSpec, checked_name, why_not_without
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning"

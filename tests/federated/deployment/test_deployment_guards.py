@@ -25,8 +25,10 @@ from hushfit.federated.deployment._job_guard import (
     client_settings,
     spec_in,
 )
+from hushfit.federated.deployment._owner_config import OwnerConfig
 from hushfit.federated.deployment._owner_side import HELLO, Events, Participant
-from hushfit.federated.deployment._run_spec import OwnerConfig, RunSpec, told_to_others
+from hushfit.federated.deployment._refusal import told_to_others
+from hushfit.federated.deployment._run_spec import RunSpec
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore::hushfit.errors.InsecureNoiseWarning", "ignore::hushfit.errors.WeakGuaranteeWarning"

@@ -12,7 +12,8 @@ from hushfit.cli.verbs.owner import write_model
 from hushfit.data.tables import parse_schema
 from hushfit.errors import InvalidArgument
 from hushfit.federated.deployment import outcome_path
-from hushfit.federated.deployment._run_spec import RunRefused, RunSpec, terms_of
+from hushfit.federated.deployment._refusal import RunRefused
+from hushfit.federated.deployment._run_spec import RunSpec, terms_of
 from hushfit.privacy.ledger import verify
 from hushfit.unit import AccountUnit, PrivacyUnit
 

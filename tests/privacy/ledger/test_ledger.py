@@ -14,7 +14,7 @@ import pytest
 from sklearn.base import BaseEstimator, clone
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
-from hushfit.preprocessing._pipeline import PipelineAccount
+from hushfit.preprocessing._pipeline_account import PipelineAccount
 from hushfit.privacy import (
     ApproximateCost,
     Budget,
@@ -61,9 +61,49 @@ def test_refusal_says_what_to_do_and_records_nothing():
     assert str(refusal.value) == (
         "LogisticRegression would bring the total to epsilon=1.31, over the ledger's 1 (spent so "
         "far: 0.9). Nothing "
-        "was released. Ask for a smaller epsilon, or reuse a model you have already paid for."
+        "was released. Ask for a smaller epsilon (at delta=1e-06 up to 0.395 fits), or reuse a "
+        "model you have already paid for."
     )
     assert ledger.entries == before
+
+
+@pytest.mark.parametrize("adaptive", [True, False])
+@pytest.mark.parametrize("spent", [(), (0.3,), (0.9,), (0.2, 0.2, 0.4), (PureCost(0.05), 0.5)])
+@pytest.mark.parametrize("delta", [None, 1e-8])
+def test_the_largest_fit_is_taken_and_a_larger_one_is_not(adaptive, spent, delta):
+    ledger = Ledger(1.0, 1e-6, adaptive=adaptive)
+    for cost in spent:
+        paid = cost if isinstance(cost, Cost) else gaussian_of(cost)
+        ledger.charge(paid, "fit", "replace-one")
+    largest, at = ledger.largest_fit(delta), delta or 1e-6
+    assert largest > 0
+
+    def fit_of(epsilon):
+        rest, _ = usable(Budget(epsilon, at))
+        return gaussian_of(rest.epsilon, rest.delta)
+
+    with pytest.raises(BudgetExceeded, match="up to"):
+        ledger.charge(fit_of(largest * 1.01), "fit", "replace-one")
+    ledger.charge(fit_of(largest), "fit", "replace-one")
+
+
+def test_the_largest_fit_of_a_new_ledger_is_its_budget():
+    assert Ledger(1.0, 1e-6).largest_fit() == 1.0
+    assert Ledger(0.25, 1e-9, adaptive=False).largest_fit() == 0.25
+    assert Ledger(math.inf, 1e-6).largest_fit() == math.inf
+    with pytest.raises(InvalidArgument):
+        Ledger(1.0, 1e-6).largest_fit(2.0)
+
+
+def test_a_full_ledger_says_that_no_fit_is_possible():
+    ledger = Ledger(1.0, 1e-6)
+    rest, _ = usable(Budget(1.0, 1e-6))
+    ledger.charge(gaussian_of(rest.epsilon, rest.delta), "fit", "replace-one")
+    assert ledger.largest_fit() == 0.0
+    with pytest.raises(
+        BudgetExceeded, match="No further fit with Gaussian noise is possible: reuse"
+    ):
+        ledger.charge(gaussian_of(0.1), "fit", "replace-one")
 
 
 def test_near_miss_is_told_with_enough_digits():

@@ -252,7 +252,7 @@ def test_a_file_exchanged_during_a_payment_is_noticed(ledger, path, tmp_path, mo
 
 def receipt_for(ledger, tally):
     from hushfit.privacy import Receipt, Relation, Spent
-    from hushfit.privacy.costs._cost import GaussianCost
+    from hushfit.privacy.costs._gaussian_cost import GaussianCost
 
     return Receipt(
         tally.count + 1, "fit", GaussianCost(900.0), Relation.REPLACE_ONE, Spent(1.0, DELTA)

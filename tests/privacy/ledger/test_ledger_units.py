@@ -15,7 +15,7 @@ from hushfit import Ledger, PrivateLogisticRegression
 from hushfit.cli import run
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.model_selection import TrialAccount
-from hushfit.preprocessing._pipeline import PipelineAccount
+from hushfit.preprocessing._pipeline_account import PipelineAccount
 from hushfit.privacy import (
     Budget,
     GaussianCost,

@@ -143,6 +143,17 @@ def test_heads_are_shown_for_keeping(ledger, path, capsys):
     }
 
 
+def test_an_export_with_a_key_twice_is_refused(path, ledger, tmp_path):
+    """Hashes are over what was read: a program that takes the first would be shown other costs."""
+    place = tmp_path / "kept.jsonl"
+    run(["ledger", "export", path, "-o", str(place)])
+    text = place.read_text()
+    place.write_text(text.replace('{"at"', '{"label": "a small one", "at"'))
+    assert place.read_text() != text
+    with pytest.raises(InvalidArgument, match="export"):
+        export_anchors(place)
+
+
 def test_what_is_no_export_and_no_hash_is_refused(tmp_path):
     for text in ("", "{}", "[1]", "x", '{"hash": 1, "dataset": "a", "number": "b"}', "[" * 100_000):
         (tmp_path / "kept.jsonl").write_text(text)

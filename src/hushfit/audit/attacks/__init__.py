@@ -33,6 +33,18 @@ SearchAttack         A private search on two tables that differ in one row
 search_attacks       Attacks on private model selection, by name
 """
 
+from hushfit.audit.attacks._algorithms import (
+    BLACK,
+    RELATIONS,
+    USUAL_BUDGET,
+    WHITE,
+    attack_on,
+    audit_solver,
+    first_proved,
+    owner_attacks,
+    proved,
+    row_level_attack,
+)
 from hushfit.audit.attacks._auditor import (
     Attack,
     Audit,
@@ -42,24 +54,7 @@ from hushfit.audit.attacks._auditor import (
     claim_of,
     estimator_mechanism,
 )
-from hushfit.audit.attacks._canaries import (
-    BLACK,
-    RANKING_TARGETS,
-    RELATIONS,
-    ROW_LEVEL_TARGETS,
-    ROWS,
-    TARGETS,
-    USUAL_BUDGET,
-    WHITE,
-    Canary,
-    Target,
-    attack_on,
-    audit_solver,
-    first_proved,
-    owner_attacks,
-    proved,
-    row_level_attack,
-)
+from hushfit.audit.attacks._canaries import ROWS, Canary
 from hushfit.audit.attacks._one_run import (
     OneRun,
     gradient_canaries,
@@ -68,6 +63,7 @@ from hushfit.audit.attacks._one_run import (
     one_run_p_value,
 )
 from hushfit.audit.attacks._search import SEARCHES, SearchAttack, search_attacks
+from hushfit.audit.attacks._targets import RANKING_TARGETS, ROW_LEVEL_TARGETS, TARGETS, Target
 
 __all__ = [
     "BLACK",

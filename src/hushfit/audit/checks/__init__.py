@@ -1,13 +1,7 @@
 """Checks that need no attack: sensitivities, noise, costs, payments and side channels.
 
-check_batch_sensitivity  Check the sensitivity of a sum in random batches
-check_batches            Check that the rows a mechanism reads are the secret batch of its cost
-check_ledger             Check composition, refusals, copies, threads and adaptive charges of a
-                         ledger
-check_paid               Check that every access to the rows was paid before, at its full cost
-check_refusals           Check that a curator answers only what its plan declares
-check_scores             Check that one row moves the scores of a search by at most one
-check_sealed             Check that a fit reads rows only through its curators, record by record
+boundary/                Checks of the trusted boundary: what bypasses it, what is paid for it,
+                         which rows are read, and what it must refuse
 LAYOUTS                  Containers of the same cells: lists, numpy and pyarrow
 check_cells              Check that no cell of a column changes how the others are read
 Fuzzed                   The worst pair of neighbours that a search found
@@ -20,8 +14,6 @@ check_sensitivity        `fuzz_sensitivity` as a finding
 check_side_channels      Check that only the released numbers depend on the rows
 fuzz_sensitivity         Search, by hill climbing, for neighbours that exceed the sensitivity of a
                          query
-check_disk_ledger        Check that a ledger on disk refuses second names and forked children, and
-                         detects forgeries
 ExactCase                A cost, and pairs of distributions that it must cover
 ExactLaws                Log-probabilities of all outcomes on two tables
 best_of_gaussians        The best of a random number of Gaussian trials, scored by the answer
@@ -78,15 +70,6 @@ sampled_list_examples    Names of the examples whose queries may be sampled
 check_run_noise          Check the noise of a run: scale, freshness and independence
 """
 
-from hushfit.audit.checks._boundary import (
-    check_batch_sensitivity,
-    check_batches,
-    check_ledger,
-    check_paid,
-    check_refusals,
-    check_scores,
-    check_sealed,
-)
 from hushfit.audit.checks._cells import LAYOUTS, check_cells
 from hushfit.audit.checks._deterministic import (
     Fuzzed,
@@ -99,7 +82,6 @@ from hushfit.audit.checks._deterministic import (
     fitted_on,
     fuzz_sensitivity,
 )
-from hushfit.audit.checks._disk_ledger import check_disk_ledger
 from hushfit.audit.checks._exact_laws import (
     ExactCase,
     ExactLaws,
@@ -132,13 +114,11 @@ from hushfit.audit.checks._persons import (
     fuzz_person_sensitivity,
 )
 from hushfit.audit.checks._prices import (
-    Laws,
     check_choices,
     check_mechanism_price,
     check_price,
     check_quote,
     check_search_price,
-    worst_laws,
 )
 from hushfit.audit.checks._ranking import (
     ListExample,
@@ -157,6 +137,17 @@ from hushfit.audit.checks._runs import (
     check_certificate,
     check_conversation,
     check_run_noise,
+)
+from hushfit.audit.checks._worst_laws import Laws, worst_laws
+from hushfit.audit.checks.boundary import (
+    check_batch_sensitivity,
+    check_batches,
+    check_disk_ledger,
+    check_ledger,
+    check_paid,
+    check_refusals,
+    check_scores,
+    check_sealed,
 )
 
 __all__ = [

@@ -2,7 +2,7 @@
 other rows, also by more or by fewer.
 
 Everything here is about the rows of tables and is deterministic, or is a hill climb that fails only
-if a bound is exceeded. Which rows a mechanism samples is checked in `_boundary.py`.
+if a bound is exceeded. Which rows a mechanism samples is checked in `boundary/_batches.py`.
 """
 
 from collections.abc import Callable, Sequence

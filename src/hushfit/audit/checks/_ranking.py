@@ -66,6 +66,29 @@ def _documents(lists: list[List]) -> Documents:
     return Documents(np.concatenate([X for X, _ in lists]), starts)
 
 
+@dataclass(frozen=True, eq=False)
+class _Public:
+    """Lists, and random public values for queries over them."""
+
+    lists: list[List]
+    A: Matrix
+    theta: Vector
+    weights: Vector  # of a network
+
+    @classmethod
+    def of(cls, seed: int) -> "_Public":
+        rng = np.random.default_rng(seed)
+        lists = [_random_list(rng, n) for n in _LENGTHS]
+        A, theta = rng.normal(size=(_COLUMNS, _COLUMNS)), rng.normal(size=_COLUMNS)
+        return cls(lists, A, theta, rng.normal(size=(_COLUMNS + 2) * _HIDDEN))
+
+
+_Examples = dict[str, tuple[Relation, ListExample]]
+_LISTNET, _BAYESRANK = ListwiseLoss("listnet"), ListwiseLoss("bayesrank")
+# Whose list each is, where persons are the privacy units.
+_PERSONS = np.array([0, 1, 0, 1, 2, 2])
+
+
 def list_examples(seed: int = 0) -> dict[str, tuple[Relation, ListExample]]:
     """Every query over lists, with its relation, at random public values.
 
@@ -77,105 +100,101 @@ def list_examples(seed: int = 0) -> dict[str, tuple[Relation, ListExample]]:
     -------
     dict of str to (Relation, ListExample)
     """
-    rng = np.random.default_rng(seed)
-    lists = [_random_list(rng, n) for n in _LENGTHS]
-    A = rng.normal(size=(_COLUMNS, _COLUMNS))
-    metric = Metric(A @ A.T / 4 + np.eye(_COLUMNS))
-    made: dict[str, tuple[Relation, ListExample]] = {}
+    public = _Public.of(seed)
+    found = _grade_statistics(public) | _bayes_ranks(public) | _bayes_ranks_of_networks(public)
+    for relation in (Relation.REPLACE_ONE, Relation.ADD_REMOVE):
+        found |= _list_gradients(public, relation)
+    return found
 
-    def add(
-        name: str,
-        make: Callable[[RankingProblem], Any],
-        loss: ListwiseLoss,
-        relation: Relation,
-        hidden: int = 0,
-        persons: IntVector | None = None,
-        lists: list[List] = lists,
-    ) -> None:
-        public = _documents(lists) if labels_only(relation) else None
-        unit = LIST if persons is None else PrivacyUnit.person("mean", 2, record="list")
-        shares = None
-        n_units = len(lists)
-        if persons is not None:
-            n_units = int(persons.max()) + 1
-            shares = Persons(persons, n_units, unit).shares
-        problem = RankingProblem(
-            loss, n_units, _COLUMNS, relation, hidden, unit, public, shares if public else None
-        )
-        replaced = (0,) if persons is None else tuple(map(int, np.flatnonzero(persons == 0)))
-        made[name] = relation, ListExample(make, problem, lists, replaced, persons)
 
-    listnet, theta = ListwiseLoss("listnet"), rng.normal(size=_COLUMNS)
-    weights = rng.normal(size=(_COLUMNS + 2) * _HIDDEN)
-    owners = np.array([0, 1, 0, 1, 2, 2])
+def _example(
+    make: Callable[[RankingProblem], Any],
+    loss: ListwiseLoss,
+    relation: Relation,
+    lists: list[List],
+    hidden: int = 0,
+    persons: IntVector | None = None,
+) -> tuple[Relation, ListExample]:
+    documents = _documents(lists) if labels_only(relation) else None
+    if persons is None:
+        problem = RankingProblem(loss, len(lists), _COLUMNS, relation, hidden, LIST, documents)
+        return relation, ListExample(make, problem, lists, (0,))
+    unit, n_persons = PrivacyUnit.person("mean", 2, record="list"), int(persons.max()) + 1
+    shares = None if documents is None else Persons(persons, n_persons, unit).shares
+    problem = RankingProblem(loss, n_persons, _COLUMNS, relation, hidden, unit, documents, shares)
+    replaced = tuple(map(int, np.flatnonzero(persons == 0)))
+    return relation, ListExample(make, problem, lists, replaced, persons)
+
+
+def _grade_statistics(public: _Public) -> _Examples:
+    exact = partial(_statistic, public.A)
+    clipped = partial(_clipped_statistic, public.A)
+    found = {}
     for name, relation, persons in (
         ("grade statistic", Relation.LABEL, None),
-        ("grade statistic of persons", Relation.PERSON_LABEL, owners),
+        ("grade statistic of persons", Relation.PERSON_LABEL, _PERSONS),
     ):
-        add(name, lambda p: ListStatistic(p, A, 1.5), listnet, relation, 0, persons)
-        clipped = f"{name}, clipped"
-        add(clipped, partial(_clipped_statistic, A), listnet, relation, 0, persons)
-    for target in ("all", "one-hot", "simplex"):
-        for depth in (1, 2):
-            loss = ListwiseLoss("bayesrank", depth, target)
-            name = f"BayesRank, {target}, top {depth}"
-            add(name, lambda p: BayesRankGradient(p, theta, 0.2), loss, Relation.LABEL)
-    bayes = ListwiseLoss("bayesrank")
-    layers = np.repeat([5.0, 0.05], [(_COLUMNS + 1) * _HIDDEN, _HIDDEN])
-    for name, size in (("network", np.ones(len(weights))), ("network of large weights", layers)):
-        add(
-            f"BayesRank, {name}",
-            partial(_bayes_rank_at, size * weights),
-            bayes,
-            Relation.LABEL,
-            _HIDDEN,
+        for suffix, make in (("", exact), (", clipped", clipped)):
+            found[name + suffix] = _example(make, _LISTNET, relation, public.lists, persons=persons)
+    return found
+
+
+def _bayes_ranks(public: _Public) -> _Examples:
+    at_theta = partial(_bayes_rank_at, public.theta)
+    return {
+        f"BayesRank, {target}, top {depth}": _example(
+            at_theta, ListwiseLoss("bayesrank", depth, target), Relation.LABEL, public.lists
         )
-    # What rounding decides: scores of which most digits cancel, and a hidden unit close to zero.
+        for target in ("all", "one-hot", "simplex")
+        for depth in (1, 2)
+    }
+
+
+def _bayes_ranks_of_networks(public: _Public) -> _Examples:
+    """Networks, and what rounding decides: scores of which most digits cancel, and a hidden unit
+    close to zero.
+    """
+    lists, theta, weights = public.lists, public.theta, public.weights
+    steep = np.repeat([5.0, 0.05], [(_COLUMNS + 1) * _HIDDEN, _HIDDEN]) * weights
     far = [(_with_one_far(X, theta), y) for X, y in lists]
     at_zero = _weights_with_unit_at_zero(lists[0][0], weights)
-    for name, own, hidden, some in (
-        ("one document far away", theta, 0, far),
-        ("hidden unit at zero", at_zero, _HIDDEN, lists),
-    ):
-        add(
-            f"BayesRank, {name}",
-            partial(_bayes_rank_at_its_bound, own),
-            bayes,
-            Relation.LABEL,
-            hidden,
-            lists=some,
-        )
-    for relation in (Relation.REPLACE_ONE, Relation.ADD_REMOVE):
-        for loss in (listnet, ListwiseLoss("listmle"), bayes):
-            add(
-                f"list gradient, {loss.name} ({relation})",
-                lambda p: ListGradient(p, theta, 0.3),
-                loss,
-                relation,
-            )
-        add(
-            f"list gradient in a metric ({relation})",
-            lambda p: ListGradient(p, theta, 0.3, metric),
-            listnet,
-            relation,
-        )
-        add(
-            f"list gradient of a network ({relation})",
-            lambda p: ListGradient(p, weights, 0.3),
-            listnet,
-            relation,
-            _HIDDEN,
-        )
-        add(
-            f"list gradient of persons ({relation})",
-            lambda p: ListGradient(p, theta, 0.3),
-            listnet,
-            relation,
-            0,
-            owners,
-        )
-        add(f"list moment ({relation})", ListSecondMoment, listnet, relation)
-    return made
+    cases = {
+        "network": (partial(_bayes_rank_at, weights), _HIDDEN, lists),
+        "network of large weights": (partial(_bayes_rank_at, steep), _HIDDEN, lists),
+        "one document far away": (partial(_bayes_rank_at_its_bound, theta), 0, far),
+        "hidden unit at zero": (partial(_bayes_rank_at_its_bound, at_zero), _HIDDEN, lists),
+    }
+    return {
+        f"BayesRank, {name}": _example(make, _BAYESRANK, Relation.LABEL, some, hidden)
+        for name, (make, hidden, some) in cases.items()
+    }
+
+
+def _list_gradients(public: _Public, relation: Relation) -> _Examples:
+    metric = Metric(public.A @ public.A.T / 4 + np.eye(_COLUMNS))
+
+    def at(w: Vector, metric: Metric | None = None) -> Callable[[RankingProblem], ListGradient]:
+        return lambda problem: ListGradient(problem, w, 0.3, metric)
+
+    def example(
+        make: Callable[[RankingProblem], Any], loss: ListwiseLoss = _LISTNET, **settings: Any
+    ) -> tuple[Relation, ListExample]:
+        return _example(make, loss, relation, public.lists, **settings)
+
+    linear = at(public.theta)
+    losses = (_LISTNET, ListwiseLoss("listmle"), _BAYESRANK)
+    found = {f"list gradient, {loss.name} ({relation})": example(linear, loss) for loss in losses}
+    network = at(public.weights)
+    return found | {
+        f"list gradient in a metric ({relation})": example(at(public.theta, metric)),
+        f"list gradient of a network ({relation})": example(network, hidden=_HIDDEN),
+        f"list gradient of persons ({relation})": example(linear, persons=_PERSONS),
+        f"list moment ({relation})": example(ListSecondMoment),
+    }
+
+
+def _statistic(B: Matrix, problem: RankingProblem) -> ListStatistic:
+    return ListStatistic(problem, B, 1.5)
 
 
 def _clipped_statistic(B: Matrix, problem: RankingProblem) -> ListStatistic:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from scipy.stats import chi2, norm
@@ -14,9 +15,9 @@ from scipy.stats import chi2, norm
 from hushfit._typing import Vector
 from hushfit.audit._curators import seeded_curator
 from hushfit.audit._laws import inside_of
-from hushfit.audit.checks._boundary import null_table
 from hushfit.audit.checks._deterministic import UnreadableSource
 from hushfit.audit.checks._noise import LEVEL, Finding
+from hushfit.audit.checks.boundary import null_table
 from hushfit.data import DataSource, RecordScaling
 from hushfit.federated import Algorithm, Seat
 from hushfit.privacy import Relation
@@ -34,6 +35,7 @@ from hushfit.release import (
     SteepestCorner,
     Vocabulary,
 )
+from hushfit.release.mechanisms import certified_search as search
 from hushfit.release.mechanisms import perturbed_minimiser as minimisers
 from hushfit.solvers import Solver, run
 
@@ -299,9 +301,8 @@ def check_certificate(
     -------
     list of Finding
     """
-    rng, original = np.random.default_rng(seed), minimisers._minimise
+    rng = np.random.default_rng(seed)
     certified = minimisers.CertifiedMinimiser(query, np.zeros(query.size), 0.0, 0.0)
-    answers: list[Vector] = []
 
     def inaccurate(sign: float) -> Callable[..., Vector]:
         def minimise(
@@ -311,7 +312,7 @@ def check_certificate(
             smoothness: float,
             tolerance: float,
         ) -> Vector:
-            found = original(problem, gradient, steps, smoothness, 1e-9)
+            found = search.minimise(problem, gradient, steps, smoothness, 1e-9)
             low, high = 0.0, 1e6
             for _ in range(60):
                 middle = (low + high) / 2
@@ -325,17 +326,14 @@ def check_certificate(
         return minimise
 
     worst = 0.0
-    try:
-        for _ in range(6):
-            direction = rng.normal(size=query.problem.shape)
-            direction /= np.linalg.norm(direction)
-            answers = []
-            for sign in (1.0, -1.0):
-                minimisers._minimise = inaccurate(sign)
+    for _ in range(6):
+        direction = rng.normal(size=query.problem.shape)
+        direction /= np.linalg.norm(direction)
+        answers = []
+        for sign in (1.0, -1.0):
+            with patch.object(minimisers, "minimise", inaccurate(sign)):
                 answers.append(certified(source, None))
-            worst = max(worst, float(np.linalg.norm(answers[0] - answers[1])))
-    finally:
-        minimisers._minimise = original
+        worst = max(worst, float(np.linalg.norm(answers[0] - answers[1])))
     bound = certified.sensitivity(query.problem.relation)
     return [
         Finding(

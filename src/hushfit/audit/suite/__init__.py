@@ -1,9 +1,7 @@
 """The whole audit, its fast selection, and the audit page.
 
+fast/                   The fast selection, one file for each subject
 audit_page              Write an HTML page about an audit
-ATTACK_LEVEL            False-alarm rate of one attack of the fast audit
-Check                   One entry of the fast audit
-trimmed_checks          The whole fast audit, by name
 Explanation             What was audited for a model's algorithm
 FALSE_ALARMS            False-alarm rate of the whole audit
 alarm_level             False-alarm rate of each attack, given that of all together
@@ -21,22 +19,17 @@ run_attack              Run one attack; return plain values
 """
 
 from hushfit.audit.suite._audit_page import audit_page
-from hushfit.audit.suite._fast_checks import ATTACK_LEVEL, Check, trimmed_checks
-from hushfit.audit.suite._suite import (
-    FALSE_ALARMS,
-    Explanation,
-    alarm_level,
-    attack_jobs,
-    deterministic_findings,
-    explain,
+from hushfit.audit.suite._explanation import Explanation, explain
+from hushfit.audit.suite._findings import deterministic_findings, noise_findings_of_all
+from hushfit.audit.suite._jobs import FALSE_ALARMS, alarm_level, attack_jobs, run_attack
+from hushfit.audit.suite._results import (
     is_wrong,
     markdown_tables,
     measured_for,
     merged,
-    noise_findings_of_all,
     persons_table,
-    run_attack,
 )
+from hushfit.audit.suite.fast import ATTACK_LEVEL, Check, trimmed_checks
 
 __all__ = [
     "ATTACK_LEVEL",

@@ -151,7 +151,7 @@ def _attack(
     from hushfit.privacy import Budget
 
     if output is not None:
-        refuse_to_overwrite(output, overwrite)
+        refuse_to_overwrite(output, overwrite, ".html", ".htm")
     budget = Budget(given["epsilon"], given["delta"])
     relation = given["adjacency"] or (first_proved(solver) if solver in TARGETS else "replace-one")
     with _trial_bar(solver, given["trials"], at_terminal(as_json)) as watch:

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from hushfit.cli._dry_run import option as dry_run_option
+from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import table_options
 from hushfit.cli._paid_model import payment_options, print_payment
 from hushfit.cli._printing import (
@@ -89,7 +91,11 @@ Examples:
 @payment_options
 @table_options
 @click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="Where to write the statistics (JSON)."
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False),
+    help="Where to write the statistics: .json, with histograms and the guarantee, or one line for "
+    "each as .csv, .tsv, .parquet or .arrow.",
 )
 @click.option(
     "--report",
@@ -98,6 +104,7 @@ Examples:
     help="Where to write a page with histograms and intervals (HTML).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace outputs that exist.")
+@dry_run_option
 @json_option
 def command(**given: Any) -> None:
     """Print means, quantiles and shares of labels of TABLE, each with a confidence interval that
@@ -111,15 +118,14 @@ def command(**given: Any) -> None:
     If noise would hide what is asked, nothing is spent, and the message says how many rows are
     needed.
     """
-    from hushfit.cli._files import TableOptions, refuse_to_overwrite, reserved_space
+    from hushfit.cli._files import TableOptions, reserved_space
     from hushfit.cli._paid_model import ledger_of, note_account_of_rows, note_unit_of_schema
     from hushfit.data.schema import read_schema
     from hushfit.models import write_whole
     from hushfit.report import description_page
 
     outputs = [path for path in (given["output"], given["page"]) if path is not None]
-    for path in outputs:
-        refuse_to_overwrite(path, given["overwrite"])
+    _refuse_outputs(given)
     file = read_schema(given["schema_path"])
     schema = replace(file.schema, file=TableOptions.of(given).form(file.schema))
     shares = _shares(given["quantiles"])
@@ -134,13 +140,50 @@ def command(**given: Any) -> None:
         found = _described(schema, survey, shares, notes, ledger, given)
     _print(found, ledger, given)  # first: what was paid for is seen, whatever becomes of files
     if given["output"] is not None:
-        write_whole(Path(given["output"]), json.dumps(_plain(found, ledger), indent=2) + "\n")
+        _write(given["output"], found, ledger)
     if given["page"] is not None:
         title = f"Statistics of {', '.join(Path(path).name for path in given['tables'])}"
         write_whole(Path(given["page"]), description_page(found, title))
     if not given["as_json"]:
         for path in outputs:
             click.echo(f"Written: {path}")
+
+
+def _refuse_outputs(given: dict[str, Any]) -> None:
+    """Refuse files that exist, cannot be written, or promise another format."""
+    from hushfit.cli._files import refuse_to_overwrite
+    from hushfit.cli._written_rows import RowForm, holds_rows
+
+    if (output := given["output"]) is not None:
+        if holds_rows(output):
+            RowForm.of(output)
+            refuse_to_overwrite(output, given["overwrite"])
+        else:
+            refuse_to_overwrite(output, given["overwrite"], ".json", ".csv", ".parquet")
+    if given["page"] is not None:
+        refuse_to_overwrite(given["page"], given["overwrite"], ".html", ".htm")
+
+
+def _write(output: str, found: Any, ledger: Any) -> None:
+    """Write the statistics as rows or as JSON, by the ending of the file's name."""
+    import pyarrow as pa
+
+    from hushfit.cli._written_rows import RowForm, holds_rows, write_rows
+    from hushfit.models import write_whole
+
+    if not holds_rows(output):
+        write_whole(Path(output), json.dumps(_plain(found, ledger), indent=2) + "\n")
+        return
+    form, columns = RowForm.of(output), found.table()
+    cells = [
+        form.texts(pa.array(column, pa.string())) if _are_texts(column) else pa.array(column)
+        for column in columns.values()
+    ]
+    write_rows(output, form, list(columns), [cells], click.echo)
+
+
+def _are_texts(cells: list[Any]) -> bool:
+    return all(cell is None or isinstance(cell, str) for cell in cells)
 
 
 def _shares(text: str) -> tuple[float, ...]:
@@ -200,8 +243,8 @@ def _described(
     from hushfit.statistics import describe_columns
     from hushfit.unit import ROW
 
-    budget = Budget(given["epsilon"], given["delta"])
-    terms = Terms(budget, "hushfit describe", Randomness.of(given["seed"]), ledger, notes=notes)
+    budget, payer = Budget(given["epsilon"], given["delta"]), payer_of(ledger, given)
+    terms = Terms(budget, "hushfit describe", Randomness.of(given["seed"]), payer, notes=notes)
     columns, persons = _read(schema, survey, given)
     unit = ROW if persons is None else persons.unit
     n_units = len(next(iter(columns.values()))) if persons is None else persons.n_persons

@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from hushfit.cli._dry_run import option as dry_run_option
+from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import table_options
 from hushfit.cli._paid_model import payment_options
 from hushfit.cli._printing import (
@@ -64,6 +66,7 @@ Examples:
     help="Where to write the schema with the labels (TOML).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@dry_run_option
 @json_option
 def command(**given: Any) -> None:
     """Find the labels of columns whose vocabulary is not public, and write them into a schema.
@@ -81,7 +84,7 @@ def command(**given: Any) -> None:
     from hushfit.data.schema import SchemaFile, read_schema, schema_to_toml
     from hushfit.models import write_whole
 
-    refuse_to_overwrite(given["output"], given["overwrite"])
+    refuse_to_overwrite(given["output"], given["overwrite"], ".toml")
     file = read_schema(given["schema_path"])
     schema = replace(file.schema, file=TableOptions.of(given).form(file.schema))
     names = _columns(schema, given["columns"])
@@ -135,7 +138,7 @@ def _found(schema: Any, names: list[str], ledger: Any, given: dict[str, Any]) ->
         epsilon=given["epsilon"],
         delta=given["delta"],
         adjacency=given["adjacency"],
-        ledger=ledger,
+        ledger=payer_of(ledger, given),
         random_state=given["seed"],
         person_weight=unit.weighting,
         rows_per_person=schema.rows_per_person,

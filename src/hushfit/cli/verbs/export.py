@@ -37,7 +37,7 @@ def command(model_path: str, output: str, overwrite: bool, as_json: bool) -> Non
     from hushfit.errors import InvalidArgument
     from hushfit.models import is_network
 
-    refuse_to_overwrite(output, overwrite)
+    refuse_to_overwrite(output, overwrite, ".onnx")
     refuse_pipelines(model_path)
     try:
         about = (_network if is_network(model_path) else _graph)(model_path, output)

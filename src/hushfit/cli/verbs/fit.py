@@ -10,6 +10,8 @@ from typing import Any
 import click
 
 from hushfit.cli._dask import cluster_rows, dask_options, refuse_ignored
+from hushfit.cli._dry_run import option as dry_run_option
+from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import table_options
 from hushfit.cli._models import MODELS, FitOptions
 from hushfit.cli._options import as_written, written_options
@@ -257,6 +259,7 @@ Examples:
     help="Where to write the model (JSON).",
 )
 @click.option("--overwrite", is_flag=True, help="Replace the output if it exists.")
+@dry_run_option
 @json_option
 def command(**given: Any) -> None:
     """Fit a model to TABLE and write it as JSON. A TABLE is a file (CSV, Parquet, Arrow, or a
@@ -285,12 +288,18 @@ def command(**given: Any) -> None:
 
     With --inference coefficients are in the units of the columns (log-odds, units of the target, or
     logarithms of rate ratios), with the first label of a column as the reference. Too few rows are
-    refused before anything is spent. A row with a label that the schema does not list is left out.
+    refused before anything is spent. A row with a label that the schema does not list is left out,
+    and one without a number, unless the schema has a `fill` or an indicator of missing values.
 
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
     also be LETOR (SVMlight) text. Its `unit` says what is protected.
     """
-    from hushfit.cli._files import TableOptions, refuse_to_overwrite, reserved_space
+    from hushfit.cli._files import (
+        TableOptions,
+        refuse_other_format,
+        refuse_to_overwrite,
+        reserved_space,
+    )
     from hushfit.cli._networks import fit_perceptron
     from hushfit.cli._paid_model import (
         ledger_of,
@@ -309,6 +318,7 @@ def command(**given: Any) -> None:
     if lists is not None:
         if given["dask"] is not None:
             raise click.UsageError("Ranking models are fitted on one machine. Leave out --dask.")
+        refuse_other_format(given["output"], ".json")
         fit_lists(lists, lambda: ledger_of(given), given)
         return
     if given["loss"] is not None:
@@ -331,6 +341,7 @@ def command(**given: Any) -> None:
     if options.model == "mlp":
         fit_perceptron(file, penalty, lambda: ledger_of(given), given)
         return
+    refuse_other_format(given["output"], ".json")
     estimator, ledger = options.estimator(), ledger_of(given)
     if options.classes and not given["inference"]:
         _recommend_additive(estimator, file.schema)
@@ -345,8 +356,6 @@ def command(**given: Any) -> None:
     text, digest = model_json(model)
     write_paid(text, digest, record, ledger, Path(given["output"]))
     print_paid(model, ledger, digest, given)
-    if given["inference"] and not given["as_json"]:
-        click.echo(f"\n{model.estimator.summary()}")
     note_bound_account(ledger, model.receipt)
 
 
@@ -475,10 +484,12 @@ def _recommend_additive(estimator: Any, schema: Any) -> None:
 
 def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> Any:
     from hushfit.cli._paid_model import refuse_large_delta
+    from hushfit.data.design import telling_gaps
     from hushfit.models import fit_rows
     from hushfit.privacy.ledger import redacted
 
-    with _rows(file.schema, given) as rows:
+    schema = telling_gaps(file.schema) if estimator.inference else file.schema
+    with _rows(schema, given) as rows:
         allowed = given["allow_large_delta"]
         refuse_large_delta(given["delta"], rows.n_units, rows.privacy_unit, allowed)
         _warn_of_few(rows, given)
@@ -486,7 +497,7 @@ def _fitted(estimator: Any, file: Any, ledger: Any, given: dict[str, Any]) -> An
             estimator,
             rows,
             file,
-            ledger,
+            payer_of(ledger, given),
             redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj])),
         )
 

@@ -153,6 +153,7 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
                 bar,
                 f"{spent.epsilon:.4g}",
                 f"{budget.epsilon:g}",
+                f"{account.largest_fit():g}",
                 f"{budget.delta:g}",
                 str(account.relation),
                 account.unit.kind,
@@ -161,7 +162,10 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
         )
     print_table(
         "Composed totals",
-        ["data set", "", "spent", "budget", "delta", "adjacency", "unit", "payments", "rule"],
+        [
+            *("data set", "", "spent", "budget", "largest fit", "delta", "adjacency", "unit"),
+            *("payments", "rule"),
+        ],
         rows,
     )
     for account in accounts:
@@ -172,7 +176,8 @@ def show(ledger: str, dataset: str | None, as_json: bool) -> None:
     for rule in sorted({account.rule for account in accounts}):
         click.echo(rule)
     print_message(
-        "epsilons do not subtract: budget minus spent is not the budget of another fit.",
+        "largest fit is the epsilon, at this delta, of the largest further fit that the account "
+        "takes. Epsilons do not subtract, so it is not budget minus spent.",
         word="note",
     )
 
@@ -401,6 +406,7 @@ def balance(account: Any) -> dict[str, Any]:
         "dataset": account.name,
         "spent": spent.epsilon,
         "budget": budget.epsilon,
+        "largest_fit": account.largest_fit(),
         "delta": budget.delta,
         "adjacency": str(account.relation),
         "unit": account.unit.to_dict(),

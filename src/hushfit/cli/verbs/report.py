@@ -59,7 +59,7 @@ def command(
     from hushfit.cli._files import refuse_to_overwrite
     from hushfit.models import write_whole
 
-    refuse_to_overwrite(output, overwrite)
+    refuse_to_overwrite(output, overwrite, ".html", ".htm")
     subject = subject_of(model_path, tables, TableOptions.of(written), ledger, as_json)
     write_whole(Path(output), subject.written_page())
     if as_json:

@@ -223,7 +223,7 @@ def _draft(
     letor = options.format is None and all(map(is_letor, tables))
     if output is None or (target is None and not letor):
         raise click.UsageError("A draft needs --target COLUMN and -o FILE.")
-    refuse_to_overwrite(output, overwrite)
+    refuse_to_overwrite(output, overwrite, ".toml")
     if letor or query is not None:
         if target_kind is not None or decimal is not None:
             raise click.UsageError(

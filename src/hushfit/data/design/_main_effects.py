@@ -2,11 +2,12 @@
 labels against the first one.
 
 A row with a label that the schema does not list, or without a date, has no place in such a table:
-it counts as the zero record. The first label of a column is public, and so is every range.
+it counts as the zero record. So does one without a number, if the schema does not say what a
+missing one becomes. The first label of a column is public, and so is every range.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
@@ -66,6 +67,8 @@ class MainEffects:
     Parameters
     ----------
     schema : Schema
+    encoded_by : Schema, optional
+        By which rows are encoded, if it is `telling_gaps` of the schema.
 
     Examples
     --------
@@ -79,6 +82,7 @@ class MainEffects:
     """
 
     schema: Schema
+    encoded_by: Schema | None = None
     formula: ClassVar[None] = None
 
     def __post_init__(self) -> None:
@@ -93,15 +97,29 @@ class MainEffects:
         """The encoded features that are columns."""
         found: list[_Kept] = []
         at = 0
-        for column in self.schema.columns:
+        for column, encoded in self._columns:
             found += _columns_of(column, at)
-            at += len(column.feature_names)
+            at += len(encoded.feature_names)
         return tuple(found)
+
+    @property
+    def tells_gaps(self) -> bool:
+        """Whether rows without a number that the schema does not fill are left out."""
+        return self._encoding == telling_gaps(self.schema)
+
+    @property
+    def _encoding(self) -> Schema:
+        return self.schema if self.encoded_by is None else self.encoded_by
+
+    @property
+    def _columns(self) -> Iterator[tuple[Any, Any]]:
+        """The columns of the schema, and as they are encoded."""
+        return zip(self.schema.columns, self._encoding.columns, strict=True)
 
     @cached_property
     def left_out(self) -> BoolVector:
         """For each encoded feature, whether its rows count as the zero record."""
-        return np.concatenate([_is_left_out(column) for column in self.schema.columns])
+        return np.concatenate([_is_left_out(*pair) for pair in self._columns])
 
     @cached_property
     def places(self) -> IntVector:
@@ -124,7 +142,7 @@ class MainEffects:
         return np.array([one.is_number for one in self.kept])
 
     def rows(self, table: Any) -> Matrix:
-        return self.from_encoded(encode(table, self.schema)[0])
+        return self.from_encoded(encode(table, self._encoding)[0])
 
     def from_encoded(self, X: Any) -> Matrix:
         """The columns of encoded rows.
@@ -137,22 +155,52 @@ class MainEffects:
         Returns
         -------
         array of shape (n, n_columns)
-            In the units of the table; NaN where a label is not listed: such a row counts as the
-            zero record in a fit.
+            In the units of the table; NaN where a label is not listed or a cell is missing: such a
+            row counts as the zero record in a fit.
         """
         dense = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
         low, high = np.array(self.bounds).T
         columns = low + dense[:, [one.place for one in self.kept]] * (high - low)
-        owners = np.repeat(np.arange(len(self.schema.columns)), self._widths)
+        widths = [len(encoded.feature_names) for _, encoded in self._columns]
+        owners = np.repeat(np.arange(len(widths)), widths)
         own = owners[[one.place for one in self.kept]]
         for feature in np.flatnonzero(self.left_out):
             columns[np.ix_(dense[:, feature] > 0, own == owners[feature])] = np.nan
         return np.asarray(columns, dtype=np.float64)
 
-    @property
-    def _widths(self) -> list[int]:
-        """Number of encoded features of each column of the schema."""
-        return [len(column.feature_names) for column in self.schema.columns]
+
+def telling_gaps(schema: Schema) -> Schema:
+    """The schema by which rows are encoded for a fit with intervals: an indicator says where a
+    number is missing, unless the schema says what becomes of it.
+
+    A filled number would bias every coefficient.
+
+    Parameters
+    ----------
+    schema : Schema
+
+    Returns
+    -------
+    Schema
+
+    Examples
+    --------
+    >>> from hushfit.data.design import MainEffects, telling_gaps
+    >>> from hushfit.data.schema import NumericColumn, Schema
+    >>> schema = Schema((NumericColumn("age", 0, 90), NumericColumn("beds", 0, 9, fill=2)))
+    >>> telling_gaps(schema).feature_names
+    ['age', 'age=<missing>', 'beds']
+    >>> MainEffects(schema, telling_gaps(schema)).rows({"age": [30, None], "beds": [1, 2]}).tolist()
+    [[30.0, 1.0], [nan, 2.0]]
+    """
+    return replace(schema, columns=tuple(map(_telling_gaps, schema.columns)))
+
+
+def _telling_gaps(column: Any) -> Any:
+    """The column, with an indicator if nothing is said about what a missing number becomes."""
+    if isinstance(column, NumericColumn) and column.missing == "fill" and column.fill is None:
+        return replace(column, missing="indicator")
+    return column
 
 
 def _columns_of(column: Any, at: int) -> Iterator[_Kept]:
@@ -192,10 +240,13 @@ def _part_widths(column: DateColumn) -> list[int]:
     return [widths.pop(0) + (widths.pop(0) if part == "since" else 0) for part in column.parts]
 
 
-def _is_left_out(column: Any) -> AnyArray:
-    """Which features of a column stand for a label that is not listed, or for no date."""
+def _is_left_out(column: Any, encoded: Any) -> AnyArray:
+    """Which encoded features of a column stand for a label that is not listed, for no date, or for
+    a missing number that nothing is said about.
+    """
     if isinstance(column, CategoricalColumn):
         return np.array([name == f"{column.name}={OTHER}" for name in column.feature_names])
     if isinstance(column, DateColumn):
         return np.array([name.endswith(f"={MISSING_VALUE}") for name in column.feature_names])
-    return np.zeros(len(column.feature_names), dtype=bool)
+    stated = len(column.feature_names)
+    return np.arange(len(encoded.feature_names)) >= stated

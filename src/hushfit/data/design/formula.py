@@ -16,7 +16,7 @@ import numpy as np
 from formulaic import Formula
 from formulaic.errors import FormulaicError
 
-from hushfit._typing import AnyArray, Matrix, Vector
+from hushfit._typing import AnyArray, BoolVector, Matrix, Vector
 from hushfit.data.design._coding import Coding, codings
 from hushfit.data.design._expressions import (
     Interval,
@@ -118,7 +118,13 @@ class FormulaDesign:
     schema: Schema
 
     def __post_init__(self) -> None:
-        target = None if self.schema.target is None else self.schema.target.name
+        if self.schema.target is None:
+            raise InvalidArgument(
+                f"the formula {self.formula!r} needs the kind and range of {self._sides[0]!r}, and "
+                "the schema has no target. Give one: Schema(columns, target), or [target] in its "
+                "file."
+            )
+        target = self.schema.target.name
         if self._sides[0] != target:
             raise InvalidArgument(
                 f"the formula {self.formula!r} is about {self._sides[0]!r}, and the target of the "
@@ -186,6 +192,24 @@ class FormulaDesign:
         dict of str to array
         """
         return self._decoded(encode(table, self.used)[0], self.used)
+
+    def has_gaps(self, table: Any) -> BoolVector:
+        """Which rows of a table lack a number that the formula reads and no ``fill`` replaces.
+
+        Parameters
+        ----------
+        table : mapping of str to array
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        gaps = [
+            np.isnan(column.numbers(table[column.name]))
+            for column in self.used.columns
+            if isinstance(column, NumericColumn) and column.fill is None
+        ]
+        return np.any(gaps, axis=0) if gaps else np.zeros(1, dtype=np.bool_)
 
     def from_cells(self, cells: Mapping[str, AnyArray]) -> Matrix:
         """The columns of rows whose `cells` are known.

@@ -1,6 +1,7 @@
 """The public description of a table: columns, ranges and categories, and its file. Needs no
 pyarrow.
 
+as_objects         A list as an array of objects
 label_of           The text by which a cell is compared with categories
 listed             The cells of a column as objects
 number_of          A cell as a number, NaN for what cannot be read as one
@@ -20,6 +21,7 @@ TRANSFORMS         Functions of numbers by their names
 Target             A column to predict
 cells_of           One column of the table as a one-dimensional array
 encode             Turn a table into features in [0, 1], one row at a time
+LAST_HEADER        The last row that may have the names of the columns
 TextForm           Encoding, delimiter and header of a text file or spreadsheet
 UTF_8              The usual encoding
 UNIT               The name of the unit of privacy among unconfirmed names
@@ -32,7 +34,14 @@ schema_to_toml     Write a schema as TOML
 with_sorted_classes  The schema with its classes in the order that estimators use
 """
 
-from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_of, numbers_in
+from hushfit.data.schema._cells import (
+    MISSING_VALUE,
+    as_objects,
+    label_of,
+    listed,
+    number_of,
+    numbers_in,
+)
 from hushfit.data.schema._date_column import DateColumn
 from hushfit.data.schema._hashed_column import HashedColumn
 from hushfit.data.schema._penalty_choice import PenaltyChoice
@@ -59,9 +68,10 @@ from hushfit.data.schema._schema_file import (
     schema_hash,
     schema_to_toml,
 )
-from hushfit.data.schema._text_form import UTF_8, TextForm
+from hushfit.data.schema._text_form import LAST_HEADER, UTF_8, TextForm
 
 __all__ = [
+    "LAST_HEADER",
     "MISSING_VALUE",
     "OTHER",
     "TRANSFORMS",
@@ -79,6 +89,7 @@ __all__ = [
     "SchemaFile",
     "Target",
     "TextForm",
+    "as_objects",
     "cells_of",
     "encode",
     "label_of",

@@ -66,9 +66,11 @@ def number_of(cell: Any) -> float:
         cell, complex | np.complexfloating
     ):  # one complex cell makes a whole array complex
         cell = cell.real if cell.imag == 0 else math.nan
+    if cell is np.ma.masked:  # it would warn, which tells of it
+        return math.nan
     try:
         return float(cell)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # whatever an object raises would tell of it
         return math.nan
 
 
@@ -110,7 +112,19 @@ def label_of(cell: Any) -> str | None:
         cell = _decoded(cell)
     if isinstance(cell, Number):
         return _number_label(cell)
-    return _text_label(str(cell).strip())
+    try:
+        text = str(cell)
+    except Exception:  # whatever an object raises would tell of it
+        return None
+    return _text_label(text.strip())
+
+
+def as_objects(cells: Any) -> Any:
+    """A list as an array of objects; in one dimension if a cell cannot be looked into."""
+    try:
+        return np.array(cells, dtype=object)
+    except Exception:
+        return np.fromiter(cells, object, len(cells))
 
 
 def _decoded(cell: bytes) -> str:

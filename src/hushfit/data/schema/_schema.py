@@ -15,7 +15,14 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
-from hushfit.data.schema._cells import MISSING_VALUE, label_of, listed, number_of, numbers_in
+from hushfit.data.schema._cells import (
+    MISSING_VALUE,
+    as_objects,
+    label_of,
+    listed,
+    number_of,
+    numbers_in,
+)
 from hushfit.data.schema._checks import refuse_nameless, settle_markers
 from hushfit.data.schema._date_column import DateColumn
 from hushfit.data.schema._hashed_column import HashedColumn
@@ -198,7 +205,7 @@ class NumericColumn:
         array of shape (n,)
         """
         v = numbers_in(values, self.decimal)
-        codes = [number_of(marker) for marker in self.missing_values]
+        codes = [code for marker in self.missing_values if (code := number_of(marker)) == code]
         return np.where(np.isin(v, codes), np.nan, v) if codes else v
 
     @property
@@ -820,7 +827,7 @@ def cells_of(columns: Mapping[str, Any], name: str) -> AnyArray:
         )
     cells = columns[name]
     # numpy would turn the 1.0 of a mixed list into text because of another row.
-    cells = np.array(cells, dtype=object) if isinstance(cells, list | tuple) else np.asarray(cells)
+    cells = as_objects(cells) if isinstance(cells, list | tuple) else np.asarray(cells)
     if cells.ndim != 1:
         raise InvalidArgument(f"column {name!r} has shape {cells.shape}. Give one value per row.")
     return cells

@@ -10,6 +10,8 @@ from hushfit.errors import InvalidArgument
 
 UTF_8 = "utf-8"
 _KEYS: Final = ("encoding", "delimiter", "header")
+# A row further down would tell how many rows a table has, which persons keep private.
+LAST_HEADER: Final = 50
 _NAMED = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 
 
@@ -26,7 +28,7 @@ class TextForm:
         One character, or "tab". By the header when not given: names of columns are public.
     header : int, optional
         Row of the names of the columns, counted from 1, also of a spreadsheet. Rows above it, such
-        as a title, are left out. The first that is there when not given.
+        as a title, are left out. The first that is there when not given. At most 50.
 
     Examples
     --------
@@ -101,8 +103,9 @@ def _delimiter(given: Any) -> str:
 
 
 def _refuse_no_row(header: Any) -> None:
-    if isinstance(header, bool) or not isinstance(header, int) or header < 1:
+    whole = isinstance(header, int) and not isinstance(header, bool)
+    if not whole or not 1 <= header <= LAST_HEADER:
         raise InvalidArgument(
-            f"header={header!r} is no row. Give the one with the names of the columns, counted "
-            "from 1."
+            f"header={header!r} is no row from 1 to {LAST_HEADER}. Give the one with the names of "
+            "the columns, counted from 1."
         )

@@ -226,6 +226,19 @@ class CodedRows:
     keep_unlabelled : bool, default=False
         Whether records stay whatever their label is, as relations need under which features are
         public.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hushfit import PrivateLogisticRegression
+    >>> from hushfit.data.schema import CategoricalColumn, NumericColumn, Schema
+    >>> from hushfit.data.tables import CodedRows, find_tables
+    >>> _ = Path("visits.csv").write_text("age,ill\\n" + "40,no\\n70,yes\\n" * 500)
+    >>> schema = Schema((NumericColumn("age", 0, 110),), CategoricalColumn("ill", ("no", "yes")))
+    >>> model = PrivateLogisticRegression(epsilon=1.0, delta=1e-5)
+    >>> with CodedRows.from_tables(find_tables(["visits.csv"]), schema) as rows:
+    ...     model.fit(rows).classes_
+    array(['no', 'yes'], dtype='<U3')
     """
 
     def __init__(

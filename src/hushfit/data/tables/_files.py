@@ -21,17 +21,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from difflib import get_close_matches
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from hushfit.data.schema import UTF_8, TextForm
-from hushfit.data.tables._databases import DatabaseTable, is_address
+from hushfit.data.schema import LAST_HEADER, UTF_8, TextForm
+from hushfit.data.tables._databases import SCHEMES, DatabaseTable, is_address
 from hushfit.data.tables._text_blocks import BlockParser, Ragged, TooLong, row_blocks
-from hushfit.data.tables._title_rows import LOOKED_AT, header_among
+from hushfit.data.tables._title_rows import header_among
 from hushfit.errors import InvalidArgument
 from hushfit.kernels.threads import parallel_map
 
@@ -57,6 +58,7 @@ _ENDINGS = {
     "excel": (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"),
 }
 _SUFFIXES = {ending: format for format, endings in _ENDINGS.items() for ending in endings}
+_AFTER_RETURN = re.compile(rb"(?<=\r)(?!\n)")
 _SHEET = re.compile(r"(.*\.(?:xlsx|xlsm|xlsb|xls|ods))\?sheet=(.+)", re.IGNORECASE)
 
 
@@ -70,6 +72,7 @@ _PACKED: dict[str, Callable[[Any], Any]] = {
     ".xz": lzma.open,
     ".zst": _unpacked_zst,
 }
+_ARCHIVES = (".zip", ".tar", ".tgz", ".7z", ".rar")
 # Those that pyarrow decompresses without Python.
 _NATIVE = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _UNREADABLE = (
@@ -136,6 +139,15 @@ def find_tables(
     InvalidArgument
         If a file does not exist, its format is not known, or one file is given twice, also under
         different names.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from hushfit.data.tables import find_tables
+    >>> for month in ("january", "february"):
+    ...     _ = Path(f"{month}.csv").write_text("age,ill\\n40,no\\n")
+    >>> [table.path for table in find_tables(["*ary.csv"])]
+    ['february.csv', 'january.csv']
     """
     if format is not None and format not in FORMATS:
         raise InvalidArgument(f"format={format!r} is not known. Use one of {', '.join(FORMATS)}.")
@@ -160,7 +172,7 @@ def sniffed_form(table: Table) -> TextForm:
         row of the header if a title is above it, also of a spreadsheet.
     """
     if table.format == "excel" and table.form.header is None:
-        first = [[cell.strip() for cell in row] for row in _sheet_texts(table, LOOKED_AT)]
+        first = [[cell.strip() for cell in row] for row in _sheet_texts(table, LAST_HEADER)]
         return replace(table.form, header=header_among(first))
     if table.format not in _TEXT_FORMATS or table.path == STDIN:
         return table.form
@@ -183,7 +195,7 @@ def sniffed_form(table: Table) -> TextForm:
 
 def _header_below_title(path: str, packing: str | None, table: Table) -> int | None:
     """The line of the header if a title is above it: by the delimiter that finds most names."""
-    lines = _first_lines(path, packing, LOOKED_AT)
+    lines = _first_lines(path, packing, LAST_HEADER)
     known = table.form.delimiter
     found: dict[int, int] = {}  # lines, and how many names they have
     for delimiter in _OTHER_DELIMITERS if known is None else (known,):
@@ -201,9 +213,15 @@ def _header_below_title(path: str, packing: str | None, table: Table) -> int | N
 def _first_lines(path: str, packing: str | None, count: int) -> list[str]:
     """The first lines of a text file, whatever they hold."""
     with open(path, "rb") as raw:
-        stream = raw if packing is None else _PACKED[packing](raw)
-        lines = [stream.readline(_LONGEST_HEADER) for _ in range(count)]
-    return [line.decode("utf-8-sig", "replace").rstrip("\r\n") for line in lines if line]
+        lines = list(islice(_lines(raw, packing), count))
+    return [line.decode("utf-8-sig", "replace").rstrip("\r\n") for line in lines]
+
+
+def _lines(raw: Any, packing: str | None) -> Iterator[bytes]:
+    """The lines of a file, which may end in a carriage return alone."""
+    stream = raw if packing is None else _PACKED[packing](raw)
+    while read := stream.readline(_LONGEST_HEADER):
+        yield from filter(None, _AFTER_RETURN.split(read))
 
 
 def find_paths(patterns: Sequence[str]) -> list[str]:
@@ -296,8 +314,21 @@ def _expanded(pattern: str) -> list[str]:
         return [pattern]
     found = sorted(path for path in glob.glob(pattern, recursive=True) if Path(path).is_file())
     if not found:
-        raise InvalidArgument(f"there is no file {pattern!r}. Check the path.")
+        raise InvalidArgument(_why_no_file(pattern))
     return found
+
+
+def _why_no_file(path: str) -> str:
+    if Path(path).is_dir():
+        return f"{path!r} is a folder. Name its files, for example '{Path(path) / '*.csv'}'."
+    scheme, found, _ = path.partition("://")
+    if found:  # the address is not repeated, since it may hold a password
+        known = " and ".join(f"{name}://" for name in SCHEMES[:2])
+        return (
+            f"{scheme}:// addresses are not read; those of databases are ({known}). Copy the file "
+            "to this machine and give its path."
+        )
+    return f"there is no file {path!r}. Check the path."
 
 
 def _refuse_the_same_file_twice(paths: Sequence[str]) -> None:
@@ -344,6 +375,11 @@ def _format_of(path: str) -> str:
         return DATABASE
     name = Path(_file_of(path))
     suffix = (name.with_suffix("") if name.suffix.lower() in _PACKED else name).suffix.lower()
+    if suffix in _ARCHIVES:
+        raise InvalidArgument(
+            f"{path!r} is an archive, which may hold several files. Unpack it first. A single file "
+            f"may be compressed: {', '.join(_PACKED)}."
+        )
     if suffix not in _SUFFIXES:
         raise InvalidArgument(
             f"the format of {path!r} is not clear from its name. Use --format {'|'.join(FORMATS)}."
@@ -534,13 +570,13 @@ def _header(path: str, packing: str | None, form: TextForm) -> tuple[int, bytes]
     marks.
     """
     with open(path, "rb") as raw:
-        stream = raw if packing is None else _PACKED[packing](raw)
-        above = sum(len(stream.readline(_LONGEST_HEADER)) for _ in range(form.rows_above))
+        found = _lines(raw, packing)
+        above = sum(map(len, islice(found, form.rows_above)))
         lines, length, marks = [], 0, 0
-        while length < _LONGEST_HEADER and (line := stream.readline(_LONGEST_HEADER)):
+        for line in found:
             lines.append(line)
             length, marks = length + len(line), marks + line.count(b'"')
-            if marks % 2 == 0:
+            if marks % 2 == 0 or length >= _LONGEST_HEADER:
                 break
     return above, b"".join(lines)
 
@@ -598,10 +634,17 @@ class _Columns:
         if absent:
             raise InvalidArgument(
                 f"{table.title} has no column {absent[0]!r}, which the schema or an option "
-                "names. Add it to the table, or correct the name."
+                f"names.{_similar(absent[0], names)} Add it to the table, or correct the name."
             )
         there = [name for name in self.optional if name in counts and name not in required]
         return required + there
+
+
+def _similar(name: str, names: Sequence[str]) -> str:
+    """The column that may have been meant. Names of columns are public."""
+    folded = {one.casefold().strip(): one for one in names}
+    found = get_close_matches(name.casefold().strip(), folded, n=1)
+    return f" It has {folded[found[0]]!r}." if found else ""
 
 
 def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:

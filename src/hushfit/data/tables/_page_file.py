@@ -198,7 +198,7 @@ class RowVectors:
             with unnamed_file() as file:
                 os.posix_fallocate(file.fileno(), 0, size)  # a hole could not be filled later
                 mapped = mmap.mmap(file.fileno(), size)
-        except OSError:  # no room on the disk: it may be paid for already
+        except (OSError, AttributeError):  # no room, or no such call: it may be paid for already
             return np.zeros(n_rows)
         self._maps.add(mapped)
         return np.frombuffer(mapped)

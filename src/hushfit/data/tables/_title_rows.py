@@ -3,12 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any
 
 from hushfit.data.schema import number_of
-
-# Rows of a file that are looked at.
-LOOKED_AT: Final = 50
 
 
 def header_among(rows: Sequence[Sequence[str]]) -> int | None:

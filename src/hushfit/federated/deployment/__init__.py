@@ -38,13 +38,12 @@ from hushfit.federated.deployment._coordinator import (
     Clock,
     Progress,
 )
+from hushfit.federated.deployment._owner_config import OwnerConfig, read_toml
+from hushfit.federated.deployment._refusal import told_to_others
 from hushfit.federated.deployment._run_spec import (
-    OwnerConfig,
     RunSpec,
     made_estimator,
-    read_toml,
     terms_of,
-    told_to_others,
     why_not_without,
 )
 

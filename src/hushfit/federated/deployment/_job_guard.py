@@ -17,8 +17,10 @@ from typing import Any
 from uuid import UUID
 
 from hushfit.errors import HushfitError, InvalidArgument
+from hushfit.federated.deployment._owner_config import OwnerConfig
 from hushfit.federated.deployment._owner_side import Events
-from hushfit.federated.deployment._run_spec import OwnerConfig, RunRefused, RunSpec, told_to_others
+from hushfit.federated.deployment._refusal import RunRefused, told_to_others
+from hushfit.federated.deployment._run_spec import RunSpec
 
 CLIENT_FILE, SERVER_FILE = "config/config_fed_client.json", "config/config_fed_server.json"
 _SIGNED = (".__nvfl_sig.json", ".__nvfl_submitter.crt")

@@ -34,7 +34,7 @@ from nvflare.private.fed.client.command_agent import CommandAgent
 from nvflare.utils.job_launcher_utils import generate_client_command
 
 from hushfit.federated.deployment._job_guard import Door
-from hushfit.federated.deployment._run_spec import OwnerConfig
+from hushfit.federated.deployment._owner_config import OwnerConfig
 from hushfit.federated.deployment.kits import CONDUCTOR, EXECUTOR
 
 SENDER = "hushfit.sender"

@@ -20,7 +20,9 @@ from hushfit.errors import HushfitError, InvalidArgument, OldJournal
 from hushfit.federated._journal import Standing, packed, standing_on_disk
 from hushfit.federated._owner import Owner
 from hushfit.federated.deployment._envelope import Envelopes, Greeting, Identity
-from hushfit.federated.deployment._run_spec import OwnerConfig, RunRefused, RunSpec, told_to_others
+from hushfit.federated.deployment._owner_config import OwnerConfig
+from hushfit.federated.deployment._refusal import RunRefused, told_to_others
+from hushfit.federated.deployment._run_spec import RunSpec
 
 Post: TypeAlias = Callable[[str, str, bytes, float], bytes | None]
 """Sends bytes to a neighbour under a topic and returns the reply; None if none came in time."""

@@ -6,24 +6,30 @@ here do not: the policies of an owner allow two exact classes of its installed l
 code, no shell, no remote operation and no log streaming.
 """
 
-import ipaddress
 import json
 import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.x509.oid import NameOID
 
 from hushfit.errors import InvalidArgument
 from hushfit.federated._network import Network
+from hushfit.federated.deployment._certificates import (
+    DAYS,
+    alternative_name,
+    authority_of,
+    issued_certificate,
+    key_pem,
+    new_key,
+    pem,
+    signed_request,
+    subject_of,
+)
 from hushfit.federated.deployment._envelope import (
     Identity,
     check_certificate,
@@ -36,7 +42,6 @@ EXECUTOR = "hushfit.federated.nvflare.OwnerExecutor"
 CONTROLLER = "hushfit.federated.nvflare.CoordinatorController"
 COORDINATOR, CONDUCTOR = "coordinator", "conductor@hushfit.federation"
 _FORMAT = "hushfit-invitation-1"
-_DAYS = 365
 _ENGINE = "nvflare.app_common"
 _ROLES = ("project_admin", "org_admin", "lead", "member")
 _RIGHTS = (
@@ -144,11 +149,11 @@ def found(folder: str | Path, name: str, host: str, port: int, network: Network)
     folder = Path(folder)
     if (folder / "invitation.json").exists():
         raise InvalidArgument(f"{folder} holds a federation already. Choose another folder.")
-    key = _new_key()
-    authority = _authority(key, name)
-    invitation = Invitation(name, host, port, network, _pem(authority))
-    _write_secret(folder / "ca" / "ca.key", _key_pem(key))
-    _write(folder / "ca" / "ca.crt", _pem(authority))
+    key = new_key()
+    authority = authority_of(key, name)
+    invitation = Invitation(name, host, port, network, pem(authority))
+    _write_secret(folder / "ca" / "ca.key", key_pem(key))
+    _write(folder / "ca" / "ca.crt", pem(authority))
     _write(folder / "ca" / "issued.json", "{}\n")
     _write(folder / "invitation.json", invitation.to_json())
     _coordinator_kit(folder, invitation)
@@ -183,9 +188,9 @@ def request(folder: str | Path, invitation: Invitation, name: str) -> Path:
         raise InvalidArgument(
             f"{folder} has a key already. Send {name}.csr, or choose another folder."
         )
-    key = _new_key()
-    _write_secret(place, _key_pem(key))
-    _write(folder / f"{name}.csr", _request(key, _subject(name, name)))
+    key = new_key()
+    _write_secret(place, key_pem(key))
+    _write(folder / f"{name}.csr", signed_request(key, subject_of(name, name)))
     return folder / f"{name}.csr"
 
 
@@ -193,7 +198,7 @@ def approve(
     authority: str | Path,
     invitation: Invitation,
     csr: bytes,
-    days: float = _DAYS,
+    days: float = DAYS,
     replace: bool = False,
 ) -> str:
     """Turn a request into a certificate.
@@ -245,12 +250,14 @@ def approve(
             f"the name. If {name} confirms over another channel that it needs a new one, use "
             "--replace."
         )
-    certificate = _issued(folder, _subject(name, name), public, [x509.DNSName(name)], days)
+    certificate = issued_certificate(
+        folder, subject_of(name, name), public, [x509.DNSName(name)], days
+    )
     _write(
         folder / "issued.json",
         json.dumps({**issued, name: fingerprint_of(certificate)}, indent=1) + "\n",
     )
-    return _pem(certificate)
+    return pem(certificate)
 
 
 def install(folder: str | Path, invitation: Invitation, name: str, certificate: str) -> Identity:
@@ -392,9 +399,9 @@ def _client_settings(invitation: Invitation, name: str) -> dict[str, Any]:
 
 def _coordinator_kit(folder: Path, invitation: Invitation) -> None:
     kit = (folder / COORDINATOR).resolve()
-    hosts = [_alternative(host) for host in dict.fromkeys([COORDINATOR, invitation.host])]
+    hosts = [alternative_name(host) for host in dict.fromkeys([COORDINATOR, invitation.host])]
     _own_certificate(
-        folder, kit / "startup", "server", _subject(COORDINATOR, COORDINATOR), hosts, invitation
+        folder, kit / "startup", "server", subject_of(COORDINATOR, COORDINATOR), hosts, invitation
     )
     server = {
         "name": invitation.name,
@@ -414,7 +421,7 @@ def _coordinator_kit(folder: Path, invitation: Invitation) -> None:
 
 def _conductor_kit(folder: Path, invitation: Invitation) -> None:
     kit = folder / "conductor"
-    subject = _subject(CONDUCTOR, COORDINATOR, role="lead")
+    subject = subject_of(CONDUCTOR, COORDINATOR, role="lead")
     _own_certificate(
         folder, kit / "startup", "client", subject, [x509.DNSName(CONDUCTOR)], invitation
     )
@@ -473,113 +480,13 @@ def _own_certificate(
     to: Invitation,
 ) -> None:
     """Key and certificate of a party on the authority's own machine."""
-    key = _new_key()
-    _write_secret(startup / f"{stem}.key", _key_pem(key))
+    key = new_key()
+    _write_secret(startup / f"{stem}.key", key_pem(key))
     _write(
         startup / f"{stem}.crt",
-        _pem(_issued(folder / "ca", subject, key.public_key(), names, _DAYS)),
+        pem(issued_certificate(folder / "ca", subject, key.public_key(), names, DAYS)),
     )
     _write(startup / "rootCA.pem", to.authority)
-
-
-def _new_key() -> rsa.RSAPrivateKey:
-    return rsa.generate_private_key(65_537, 2048)
-
-
-def _subject(name: str, organisation: str, role: str | None = None) -> x509.Name:
-    parts = [
-        x509.NameAttribute(NameOID.COMMON_NAME, name),
-        x509.NameAttribute(NameOID.ORGANIZATION_NAME, organisation),
-    ]
-    return x509.Name(
-        parts if role is None else [*parts, x509.NameAttribute(NameOID.UNSTRUCTURED_NAME, role)]
-    )
-
-
-def _alternative(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ipaddress.ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _authority(key: rsa.RSAPrivateKey, name: str) -> x509.Certificate:
-    usage = dict.fromkeys(
-        ("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"), False
-    )
-    only = dict.fromkeys(("encipher_only", "decipher_only"), False)
-    builder = _builder(
-        _subject(name, "hushfit"),
-        _subject(name, "hushfit"),
-        key.public_key(),
-        key.public_key(),
-        10 * _DAYS,
-    )
-    builder = builder.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    signs = x509.KeyUsage(
-        digital_signature=True, key_cert_sign=True, crl_sign=True, **usage, **only
-    )
-    return builder.add_extension(signs, critical=True).sign(key, hashes.SHA256())
-
-
-def _builder(
-    subject: x509.Name, issuer: x509.Name, public: Any, signer: Any, days: float
-) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(public)
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(
-            now - timedelta(days=max(1.0, 1.0 - days))
-        )  # clocks differ; a negative age is for tests
-        .not_valid_after(now + timedelta(days=days))
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(signer), critical=False)
-    )
-
-
-def _issued(
-    ca: Path, subject: x509.Name, public: Any, names: Sequence[x509.GeneralName], days: float
-) -> x509.Certificate:
-    try:
-        key = serialization.load_pem_private_key((ca / "ca.key").read_bytes(), None)
-        authority = x509.load_pem_x509_certificate((ca / "ca.crt").read_bytes())
-    except (OSError, ValueError) as error:
-        raise InvalidArgument(
-            f"{ca} holds no authority ({type(error).__name__}). Give the ca folder of `hushfit "
-            "federate init`."
-        ) from None
-    assert isinstance(key, rsa.RSAPrivateKey)
-    builder = _builder(subject, authority.subject, public, key.public_key(), days)
-    certificate = builder.add_extension(x509.SubjectAlternativeName(names), critical=False).sign(
-        key, hashes.SHA256()
-    )
-    try:
-        certificate.verify_directly_issued_by(authority)
-    except (InvalidSignature, ValueError):
-        raise InvalidArgument(
-            f"the key in {ca} is not the one of its certificate. Put the right key back."
-        ) from None
-    return certificate
-
-
-def _request(key: rsa.RSAPrivateKey, subject: x509.Name) -> str:
-    made = x509.CertificateSigningRequestBuilder().subject_name(subject).sign(key, hashes.SHA256())
-    return made.public_bytes(serialization.Encoding.PEM).decode()
-
-
-def _pem(certificate: x509.Certificate) -> str:
-    return certificate.public_bytes(serialization.Encoding.PEM).decode()
-
-
-def _key_pem(key: rsa.RSAPrivateKey) -> str:
-    form = serialization.PrivateFormat.TraditionalOpenSSL
-    return key.private_bytes(
-        serialization.Encoding.PEM, form, serialization.NoEncryption()
-    ).decode()
 
 
 def _write(path: Path, text: str) -> None:

@@ -150,6 +150,16 @@ class GaussianFilter:
     ----------
     mu : float
         Sensitivity over noise scale of the one release, at least 0.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, GaussianFilter
+    >>> whole = GaussianFilter(mu=1.0)
+    >>> whole.charge(GaussianCost(noise_multiplier=1.25))
+    >>> whole.affords(GaussianCost(noise_multiplier=1.25))
+    False
+    >>> whole.affords(GaussianCost(noise_multiplier=2.0))
+    True
     """
 
     def __init__(self, mu: float) -> None:
@@ -189,6 +199,14 @@ class RdpOdometer:
     levels : sequence of float, default=ODOMETER_LEVELS
         Increasing epsilons; a report is one of them.
     orders : sequence of float, default=FILTER_ORDERS
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GaussianCost, RdpOdometer
+    >>> odometer = RdpOdometer(delta=1e-6, relation="replace-one")
+    >>> odometer.charge(GaussianCost(noise_multiplier=10.0))
+    >>> odometer.epsilon
+    1.0
     """
 
     def __init__(

@@ -43,14 +43,8 @@ from hushfit.privacy.costs._above_threshold_cost import GATE_NOISES, AboveThresh
 from hushfit.privacy.costs._approximate_cost import ApproximateCost
 from hushfit.privacy.costs._bounded_range_cost import BoundedRangeCost
 from hushfit.privacy.costs._classic_objective_cost import ClassicObjectiveCost
-from hushfit.privacy.costs._cost import (
-    RENYI_ORDERS,
+from hushfit.privacy.costs._composition import (
     ComposedCost,
-    FixedSizeGaussianCost,
-    GaussianCost,
-    PoissonGaussianCost,
-    PureCost,
-    RdpCost,
     compose,
     cost_from_dict,
     entries_of,
@@ -59,6 +53,11 @@ from hushfit.privacy.costs._cost import (
     require_proof,
 )
 from hushfit.privacy.costs._gated_cost import GatedCost
+from hushfit.privacy.costs._gaussian_cost import (
+    FixedSizeGaussianCost,
+    GaussianCost,
+    PoissonGaussianCost,
+)
 from hushfit.privacy.costs._mixture_cost import MixtureGaussianCost, mixture_refused
 from hushfit.privacy.costs._objective_cost import (
     ObjectiveCost,
@@ -66,6 +65,8 @@ from hushfit.privacy.costs._objective_cost import (
     log_determinant,
 )
 from hushfit.privacy.costs._permuted_cost import PermutedGaussianCost
+from hushfit.privacy.costs._pure_cost import PureCost
+from hushfit.privacy.costs._rdp_cost import RENYI_ORDERS, RdpCost
 from hushfit.privacy.costs._release_cost import BY_NAME, Cost, Directions, Pair, ReleaseCost
 from hushfit.privacy.costs._threshold_cost import ThresholdedGaussianCost
 

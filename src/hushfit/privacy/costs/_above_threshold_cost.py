@@ -47,6 +47,13 @@ class AboveThresholdCost(PairedCost, kind="above-threshold"):
         none.
     count : int, default=1
         Number of such gates.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import AboveThresholdCost, epsilon_of
+    >>> cost = AboveThresholdCost("laplace", 10.0, 20.0, queries=8)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    0.2
     """
 
     noise: str

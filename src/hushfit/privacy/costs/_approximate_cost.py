@@ -29,6 +29,13 @@ class ApproximateCost(PairedCost, kind="approximate"):
         At least 0 and below 1.
     count : int, default=1
         How many such releases.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import ApproximateCost, epsilon_of
+    >>> cost = ApproximateCost(epsilon=0.5, delta=1e-7, count=2)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    1.0
     """
 
     epsilon: float

@@ -33,6 +33,13 @@ class BoundedRangeCost(PairedCost, kind="bounded-range"):
         changes any of them. 0 means no noise.
     count : int, default=1
         Number of such selections.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import BoundedRangeCost, epsilon_of
+    >>> cost = BoundedRangeCost(noise_multiplier=4.0)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    0.5
     """
 
     noise_multiplier: float

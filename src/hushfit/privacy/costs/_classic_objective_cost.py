@@ -40,6 +40,13 @@ class ClassicObjectiveCost(PairedCost, kind="classic-objective"):
         without any record.
     count : int, default=1
         How many such releases, each with fresh noise.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import ClassicObjectiveCost, epsilon_of
+    >>> cost = ClassicObjectiveCost(noise_multiplier=10.0, kappa=0.1)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    1.098
     """
 
     noise_multiplier: float

@@ -56,6 +56,13 @@ class GatedCost(PairedCost, kind="gated"):
         Number of gates that use the batch.
     count : int, default=1
         Number of such batches.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import GatedCost, epsilon_of
+    >>> cost = GatedCost(5.0, 0.1, "laplace", 10.0, 20.0, queries=8)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    0.089
     """
 
     noise_multiplier: float

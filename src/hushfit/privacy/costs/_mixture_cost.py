@@ -16,7 +16,12 @@ from hushfit.errors import UnsupportedRelation
 from hushfit.privacy import _check
 from hushfit.privacy._gaussian import gaussian_profile
 from hushfit.privacy._relation import Relation, replaces_one
-from hushfit.privacy.costs._cost import MOST_MU, GaussianCost, PoissonGaussianCost, unsampled_mu
+from hushfit.privacy.costs._gaussian_cost import (
+    MOST_MU,
+    GaussianCost,
+    PoissonGaussianCost,
+    unsampled_mu,
+)
 from hushfit.privacy.costs._release_cost import Directions, Pair, ReleaseCost
 
 # Newton's method on a convex function from the right of the root: more than enough for the last
@@ -43,6 +48,13 @@ class MixtureGaussianCost(ReleaseCost, kind="mixture-gaussian", place=6):
         does.
     count : int, default=1
         How many such releases.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import MixtureGaussianCost, epsilon_of
+    >>> cost = MixtureGaussianCost(noise_multiplier=5.0, rate=0.1, ratio=0.2)
+    >>> round(epsilon_of(cost, 1e-6, "add-remove"), 3)
+    0.234
     """
 
     noise_multiplier: float

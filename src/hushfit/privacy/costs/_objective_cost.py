@@ -40,6 +40,13 @@ class ObjectiveCost(ReleaseCost, kind="objective", place=5):
         Largest rank of one record's Hessian: 1 for a model with one output.
     count : int, default=1
         How many such releases, each with fresh noise.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import ObjectiveCost, epsilon_of
+    >>> cost = ObjectiveCost(noise_multiplier=10.0, kappa=0.1)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    0.508
     """
 
     noise_multiplier: float
@@ -103,6 +110,13 @@ class PersonObjectiveCost(ReleaseCost, kind="person-objective"):
         Largest rank of what one person adds.
     count : int, default=1
         How many such releases, each with fresh noise.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import PersonObjectiveCost, epsilon_of
+    >>> cost = PersonObjectiveCost(10.0, kappa=0.1, trace=0.2, rank=1, unit_rank=5)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    0.641
     """
 
     noise_multiplier: float

@@ -47,6 +47,13 @@ class PermutedGaussianCost(PairedCost, kind="permuted-gaussian"):
         distance.
     count : int, default=1
         Number of such runs, each with its own permutation and noise.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import PermutedGaussianCost, epsilon_of
+    >>> cost = PermutedGaussianCost(5.0, shares=(0.5, 0.5), ratios=(1.0, 0.8))
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    0.803
     """
 
     noise_multiplier: float

@@ -30,6 +30,13 @@ class ThresholdedGaussianCost(PairedCost, kind="thresholded-gaussian"):
         Noise scale over the L2 sensitivity of the counts.
     rare : float
         Probability that an item which only one record has is released; below 1.
+
+    Examples
+    --------
+    >>> from hushfit.privacy import ThresholdedGaussianCost, epsilon_of
+    >>> cost = ThresholdedGaussianCost(noise_multiplier=8.0, rare=1e-9)
+    >>> round(epsilon_of(cost, 1e-6, "replace-one"), 3)
+    0.504
     """
 
     noise_multiplier: float

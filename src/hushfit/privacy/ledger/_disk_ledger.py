@@ -13,14 +13,14 @@ from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs import cost_from_dict
+from hushfit.privacy.ledger._accounts import Decide
 from hushfit.privacy.ledger._chain import NO_ENTRIES, Book, Entry
 from hushfit.privacy.ledger._grown import Grown
 from hushfit.privacy.ledger._identity import Identity
-from hushfit.privacy.ledger._ledger import Decide
 from hushfit.privacy.ledger._ledger_key import key_from_environment
 from hushfit.privacy.ledger._sqlite import Database, SqliteDatabase
 from hushfit.privacy.ledger._tally import Receipt, Tally
-from hushfit.privacy.ledger._team import CLOSED, Team, read_team
+from hushfit.privacy.ledger._team import CLOSED, Admission, Team, read_team
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 # How nearly every payment describes its unit.
@@ -126,13 +126,27 @@ class DiskAccount:
             f"{self.dataset} {request}`, make the same charge again."
         )
 
-    def _try_out(self, decide: Decide) -> None:
+    def rehearse(self, decide: Decide) -> Receipt:
+        """The receipt that `append` would record now. Nothing is recorded; a charge that would wait
+        for a second person is refused, without a request.
+        """
+        receipt, admission, limit = self._try_out(decide)
+        if admission.waits:
+            raise ApprovalNeeded(
+                f"{receipt.label} is above the limit of epsilon={limit:g} for one charge on "
+                f"{self.dataset!r} and would wait for a second person. Nothing was spent, and no "
+                "request was made."
+            )
+        return receipt
+
+    def _try_out(self, decide: Decide) -> tuple[Receipt, Admission, float | None]:
         """Slow computations are cached here, so that others do not wait for them inside the
         transaction that records. A refusal is final: totals only grow.
         """
         with self._opened() as book:
             state, user, today = self._own(book), book.author.name, book.today
-        state.team.admission(decide(state.tally), user, today)
+        receipt = decide(state.tally)
+        return receipt, state.team.admission(receipt, user, today), state.team.limit
 
     def administer(self, body: dict[str, Any]) -> Entry:
         """Record an act of an administrator, if the rules of the account allow it.

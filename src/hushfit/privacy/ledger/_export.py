@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hushfit._json import no_key_twice
 from hushfit.errors import InvalidArgument, LedgerError
 from hushfit.privacy.ledger._chain import Entry, canonical, link_of
 
@@ -109,7 +110,8 @@ def read_export(path: str | os.PathLike[str]) -> Export:
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
-        parsed = [json.loads(line) for line in lines if line.strip()]
+        written = [line for line in lines if line.strip()]
+        parsed = [json.loads(line, object_pairs_hook=no_key_twice) for line in written]
         signature = parsed.pop()["signature"] if parsed and "signature" in parsed[-1] else None
         chains: dict[str, list[Entry]] = {}
         for entry in parsed:

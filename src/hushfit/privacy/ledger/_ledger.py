@@ -1,17 +1,13 @@
 """Privacy ledger of one data set: what was spent, and whether a new cost still fits the budget.
 
-A `Ledger` decides; an `Account` stores. The account is shared by every copy of the ledger and
-belongs to one process: two processes that both held it could each spend the whole budget.
+A `Ledger` decides; an `Account` stores.
 """
 
 import math
 import os
-import secrets
-import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from hushfit.errors import BudgetExceeded, InvalidArgument, LedgerError
 from hushfit.privacy import _check
@@ -20,174 +16,25 @@ from hushfit.privacy._relation import Relation
 from hushfit.privacy.accounting import FilteredTotal
 from hushfit.privacy.costs import Cost, compose, require_proof
 from hushfit.privacy.ledger._identity import day_of
-from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally, counted_costs
+from hushfit.privacy.ledger._tally import Receipt, Tally, counted_costs, smaller_charge
 from hushfit.unit import ROW, ROW_ACCOUNT, AccountUnit, PrivacyUnit
 
 if TYPE_CHECKING:
     from hushfit.privacy.ledger._administration import Administration
     from hushfit.privacy.ledger._disk_ledger import DiskAccount
+from hushfit.privacy.ledger._accounts import Account, ClosedAccount, Decide, MemoryAccount, title_of
 
 _RULES: Final = {
     True: "filter: prices may be chosen after seeing answers",
     False: "composition: prices were fixed before the first answer",
 }
 _NO_RULE: Final = "composition: there is no budget to hold"
+_REUSE: Final = "reuse a model you have already paid for"
 _FIXED_REMEDY: Final = (
     " Only if all analyses and their costs were fixed before the first answer, and none will be "
     "left out, a ledger for fixed analyses is valid and has more room (adaptive=False in Python, "
     "--fixed with `hushfit ledger init`)."
 )
-
-
-Decide = Callable[[Tally], Receipt]
-
-
-class Account(AccountTerms, Protocol):
-    """Storage for the entries of a ledger, in memory or on disk."""
-
-    @property
-    def name(self) -> str: ...
-    def entries(self) -> tuple[Receipt, ...]: ...
-    def tally(self) -> Tally:
-        """What all entries amount to."""
-        ...
-
-    def append(self, decide: Decide) -> Receipt:
-        """Pass the tally to ``decide`` and record its receipt, atomically.
-
-        If it raises, nothing is recorded.
-        """
-        ...
-
-
-class Receipts:
-    """Receipts in memory, with their tally; shared by the accounts that live in memory.
-
-    Parameters
-    ----------
-    terms : AccountTerms
-        Of the account.
-    """
-
-    def __init__(self, terms: AccountTerms) -> None:
-        self.kept: list[Receipt] = []
-        self.tally = Tally.of(terms)
-
-    def refuse_if_changed(self, before: Tally, name: str) -> None:
-        """Refuse a charge if receipts were added while it was being decided.
-
-        The lock is reentrant, so the same thread may pay again in the meantime.
-        """
-        if self.tally is not before:
-            raise LedgerError(
-                f"{_title(name)} was charged while another charge was being decided, by the same "
-                "thread. The outer charge was not recorded, and nothing was released for it. Make "
-                "one charge after the other."
-            )
-
-    def add(self, receipt: Receipt) -> None:
-        """Record a receipt."""
-        self.tally = self.tally.after(receipt)
-        self.kept.append(receipt)
-
-
-class MemoryAccount:
-    """Account in the memory of one process."""
-
-    def __init__(
-        self,
-        budget: Budget,
-        relation: Relation,
-        name: str,
-        adaptive: bool = True,
-        unit: AccountUnit = ROW_ACCOUNT,
-    ) -> None:
-        self.budget, self.relation, self.name, self.adaptive = budget, relation, name, adaptive
-        self.unit = unit
-        self._receipts = Receipts(self)
-        self._lock = threading.RLock()
-        self._key = secrets.token_hex(16)
-        self._process = os.getpid()
-
-    def entries(self) -> tuple[Receipt, ...]:
-        return tuple(self._receipts.kept)
-
-    def tally(self) -> Tally:
-        return self._receipts.tally
-
-    def append(self, decide: Decide) -> Receipt:
-        # A forked child has a copy of this object, hence the check on every call.
-        if os.getpid() != self._process:
-            raise _wrong_process(self.name)
-        with self._lock:
-            before = self._receipts.tally
-            receipt = decide(before)
-            self._receipts.refuse_if_changed(before, self.name)
-            self._receipts.add(receipt)
-        return receipt
-
-    def __copy__(self) -> "MemoryAccount":
-        return self
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "MemoryAccount":
-        return self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        # The pickle may outlive every other reference: keep the account for when it is loaded.
-        _PICKLED[self._key] = self
-        return _reopen, (
-            self._key,
-            self.budget,
-            self.relation,
-            self.name,
-            self.entries(),
-            self.adaptive,
-            self.unit,
-        )
-
-
-@dataclass(frozen=True)
-class ClosedAccount:
-    """Read-only history of an account that belongs to another process."""
-
-    budget: Budget
-    relation: Relation
-    name: str
-    history: tuple[Receipt, ...]
-    adaptive: bool = True
-    unit: AccountUnit | None = ROW_ACCOUNT
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        # Formats without enumerations store the relation as its name.
-        self.__dict__.update({**state, "relation": Relation.parse(state["relation"])})
-
-    def entries(self) -> tuple[Receipt, ...]:
-        return self.history
-
-    def tally(self) -> Tally:
-        return Tally.of(self, self.history)
-
-    def append(self, decide: Decide) -> Receipt:
-        raise _wrong_process(self.name)
-
-
-_PICKLED: dict[str, MemoryAccount] = {}
-
-
-def _reopen(
-    key: str,
-    budget: Budget,
-    relation: Relation,
-    name: str,
-    history: tuple[Receipt, ...],
-    adaptive: bool = True,
-    unit: AccountUnit = ROW_ACCOUNT,
-) -> Account:
-    """Unpickle an account: the same one in its own process, its history in any other."""
-    account = _PICKLED.get(key)
-    if account is not None and account._process == os.getpid():
-        return account
-    return ClosedAccount(budget, relation, name, history, adaptive, unit)
 
 
 class Ledger:
@@ -432,8 +279,8 @@ class Ledger:
 
         if not isinstance(self._account, DiskAccount):
             raise LedgerError(
-                f"only a ledger on disk {can}, and {_title(self.name)} is in memory. Make one with "
-                "Ledger.create."
+                f"only a ledger on disk {can}, and {title_of(self.name)} is in memory. Make one "
+                "with Ledger.create."
             )
         return self._account
 
@@ -464,6 +311,33 @@ class Ledger:
         """
         # Composed again rather than read from the last receipt: a tighter accountant lowers it.
         return Spent(self._account.tally().epsilon, self.budget.delta)
+
+    def largest_fit(self, delta: float | None = None) -> float:
+        """Epsilon of the largest fit that the ledger still takes, for fits with Gaussian noise such
+        as those of ``solver="auto"``.
+
+        Parameters
+        ----------
+        delta : float, optional
+            Delta of that fit; by default the ledger's.
+
+        Returns
+        -------
+        float
+            Rounded down to three digits; 0 if no fit is possible. The ceiling of a grant, and the
+            limit above which charges wait for a second person, may be lower.
+
+        Examples
+        --------
+        >>> from hushfit.privacy import GaussianCost, Ledger
+        >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+        >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+        >>> round(ledger.spent().epsilon, 2), ledger.largest_fit()
+        (0.69, 0.684)
+        """
+        if delta is not None:
+            Budget(self.budget.epsilon, delta)
+        return self._account.tally().largest_fit(self.budget.delta if delta is None else delta)
 
     def charge(
         self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
@@ -496,6 +370,47 @@ class Ledger:
             If the relation differs from the ledger's, the account does not take charges for this
             unit, or it lives in another process.
         """
+        return self._account.append(self._decision(cost, label, relation, unit))
+
+    def rehearse(
+        self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit = ROW
+    ) -> Receipt:
+        """The receipt that `charge` would return now; nothing is recorded and nothing is paid.
+
+        Parameters
+        ----------
+        cost, label, relation, unit
+            As for `charge`.
+
+        Returns
+        -------
+        Receipt
+
+        Raises
+        ------
+        BudgetExceeded, LedgerError
+            As `charge`. A charge that would wait for a second person raises `ApprovalNeeded`, and
+            no request is made.
+
+        Examples
+        --------
+        >>> from hushfit.privacy import GaussianCost, Ledger
+        >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+        >>> receipt = ledger.rehearse(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+        >>> round(receipt.total.epsilon, 3), len(ledger.entries)
+        (0.686, 0)
+        """
+        from hushfit.privacy.ledger._disk_ledger import DiskAccount
+
+        account, decide = self._account, self._decision(cost, label, relation, unit)
+        if isinstance(account, DiskAccount):
+            return account.rehearse(decide)
+        return decide(account.tally())
+
+    def _decision(
+        self, cost: Cost, label: str, relation: Relation | str, unit: PrivacyUnit
+    ) -> Decide:
+        """What decides about a charge: returns its receipt, or refuses it."""
         relation = Relation.parse(relation)
         _check.text(label, "label")
         require_proof(cost, relation)
@@ -512,10 +427,10 @@ class Ledger:
             receipt = Receipt(tally.count + 1, label, cost, relation, so_far, unit)
             after = tally.after(receipt)
             if not after.fits:
-                raise _refusal(after, receipt)
+                raise _refusal(after, receipt, tally.largest_fit(self.budget.delta))
             return replace(receipt, total=Spent(after.epsilon, self.budget.delta))
 
-        return self._account.append(decide)
+        return decide
 
     def __copy__(self) -> "Ledger":
         return self
@@ -561,13 +476,13 @@ def _refuse_unit(tally: Tally, label: str, unit: PrivacyUnit) -> None:
         raise LedgerError(f"{label} {problem}. Nothing was spent or released.")
 
 
-def _refusal(after: Tally, receipt: Receipt) -> BudgetExceeded:
-    """Error for a charge that does not fit, with the remedy."""
+def _refusal(after: Tally, receipt: Receipt, largest: float) -> BudgetExceeded:
+    """Error for a charge that does not fit, with the remedy; ``largest`` fits."""
     total, epsilon, budget = after.total, after.epsilon, after.terms.budget
     if after.count == 1 or not isinstance(total, FilteredTotal):
-        return _over_budget(receipt, epsilon, budget)
+        return _over_budget(receipt, epsilon, budget, largest)
     if math.isfinite(epsilon):
-        return _over_budget(receipt, epsilon, budget, _FIXED_REMEDY)
+        return _over_budget(receipt, epsilon, budget, largest, _FIXED_REMEDY)
     if total.left <= 0:
         return BudgetExceeded(
             f"{receipt.label} does not fit: the first payment took the whole of the ledger's "
@@ -575,38 +490,32 @@ def _refusal(after: Tally, receipt: Receipt) -> BudgetExceeded:
             "was released. Reuse the model you have already paid for."
         )
     if total.lost > total.room:
+        digits = _digits_apart(float(total.lost), total.room)
         return BudgetExceeded(
             f"{receipt.label} does not fit: the failure probability of payments after the first "
-            f"would be {float(total.lost):.3g}, over the {total.room:.3g} that a ledger allows at "
+            f"would be {float(total.lost):.{digits}g}, over the {total.room:.{digits}g} that a "
+            "ledger allows at "
             f"delta={budget.delta:g}. Nothing was released. Use a smaller delta, or make "
             "the payment that needs most of delta first."
         )
-    return _over_budget(receipt, epsilon, budget)
+    return _over_budget(receipt, epsilon, budget, largest)
 
 
 def _over_budget(
-    receipt: Receipt, epsilon: float, budget: Budget, remedy: str = ""
+    receipt: Receipt, epsilon: float, budget: Budget, largest: float, remedy: str = ""
 ) -> BudgetExceeded:
     """Error with as many digits as needed to distinguish the total from the budget."""
-    digits = next((k for k in range(3, 17) if f"{epsilon:.{k}g}" != f"{budget.epsilon:.{k}g}"), 17)
+    digits = _digits_apart(epsilon, budget.epsilon)
     total = f"{epsilon:.{digits}g}" if math.isfinite(epsilon) else "inf (no privacy)"
     less = " less its reserve for discrete noise" if epsilon <= budget.epsilon else ""
     return BudgetExceeded(
         f"{receipt.label} would bring the total to epsilon={total}, over the ledger's "
         f"{budget.epsilon:g}{less} "
         f"(spent so far: {receipt.total.epsilon:.3g}). Nothing was released. "
-        f"Ask for a smaller epsilon, or reuse a model you have already paid for.{remedy}"
+        f"{smaller_charge(largest, budget, _REUSE)}.{remedy}"
     )
 
 
-def _title(name: str) -> str:
-    return f"the ledger {name!r}" if name else "this ledger"
-
-
-def _wrong_process(name: str) -> LedgerError:
-    """Error for a charge outside the process that owns the account."""
-    return LedgerError(
-        f"{_title(name)} belongs to the memory of another process, so paying here could spend the "
-        "budget twice. Nothing was released. Fit in that process, or use a ledger on disk, which "
-        "processes can share."
-    )
+def _digits_apart(first: float, second: float) -> int:
+    """As many digits as needed to tell two numbers apart, at least three."""
+    return next((k for k in range(3, 17) if f"{first:.{k}g}" != f"{second:.{k}g}"), 17)

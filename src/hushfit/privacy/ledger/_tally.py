@@ -5,13 +5,14 @@ ledger.
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import Final, Protocol
 
 from hushfit.privacy._budget import Budget, Spent
+from hushfit.privacy._gaussian import gaussian_mu
 from hushfit.privacy._relation import Relation, labels_only, replaces_one
 from hushfit.privacy.accounting import FilteredTotal, epsilon_of, exact_sum, group_cost
 from hushfit.privacy.costs import (
@@ -33,6 +34,11 @@ _CONVERSION_SHARE: Final = 0.02
 # is withheld.
 _SLACK: Final = 1e-9 - RESERVED_SHARE
 
+# The search for the largest charge that fits.
+_SMALLEST_EPSILON: Final = 1e-6
+_LARGEST_EPSILON: Final = 1e3
+_EPSILON_TOLERANCE: Final = 1e-4
+
 
 @dataclass(frozen=True)
 class Receipt:
@@ -52,6 +58,15 @@ class Receipt:
         Total that the ledger had spent after this payment.
     unit : PrivacyUnit, default=ROW
         Whom the cost is for.
+
+    Examples
+    --------
+    >>> from hushfit import Ledger
+    >>> from hushfit.privacy import GaussianCost
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
+    >>> receipt = ledger.charge(GaussianCost(noise_multiplier=6.0), "mean", "replace-one")
+    >>> receipt.number, receipt.label, round(receipt.total.epsilon, 3)
+    (1, 'mean', 0.686)
     """
 
     number: int
@@ -181,6 +196,30 @@ class Tally:
         """Whether the total is within the budget, less its reserve."""
         return self.epsilon <= self.terms.budget.epsilon * (1 + _SLACK)
 
+    def largest_fit(self, delta: float) -> float:
+        """Epsilon, at some delta, of the largest charge with Gaussian noise that still fits.
+
+        Rounded down to three digits; 0 if none fits. The charge is for the unit of the account.
+        """
+        if not self.terms.budget.is_private:
+            return math.inf
+        fits, too_much = 0.0, self.terms.budget.epsilon
+        while too_much < _LARGEST_EPSILON and self._takes(Budget(too_much, delta)):
+            fits, too_much = too_much, 2 * too_much
+        while too_much - fits > _EPSILON_TOLERANCE * too_much and too_much > _SMALLEST_EPSILON:
+            middle = (fits + too_much) / 2
+            fits, too_much = (
+                (middle, too_much) if self._takes(Budget(middle, delta)) else (fits, middle)
+            )
+        rounded = (_rounded(too_much, math.ceil), _rounded(fits, math.floor))
+        return next((e for e in rounded if e > 0 and self._takes(Budget(e, delta))), 0.0)
+
+    def _takes(self, budget: Budget) -> bool:
+        """Whether a fit of this budget, with Gaussian noise, fits."""
+        spendable, _ = usable(budget)
+        total = self.total.after(GaussianCost(1 / gaussian_mu(spendable.epsilon, spendable.delta)))
+        return total.within(self.terms.budget.epsilon * (1 + _SLACK))
+
     def counted(self, cost: Cost, unit: PrivacyUnit) -> Cost:
         """The next cost as it counts for the unit of the account: where that is a person, a charge
         for rows counts for as many rows as were declared.
@@ -227,6 +266,23 @@ def empty_total(terms: AccountTerms) -> RunningTotal:
     if terms.adaptive and spendable.is_private:
         return FilteredTotal(spendable, terms.relation)
     return ComposedTotal(spendable.delta, terms.relation)
+
+
+def _rounded(epsilon: float, towards: Callable[[float], int], digits: int = 3) -> float:
+    if epsilon <= 0:
+        return 0.0
+    place = digits - 1 - math.floor(math.log10(epsilon))
+    return float(f"{towards(epsilon * 10.0**place) / 10.0**place:.{digits}g}")
+
+
+def smaller_charge(largest: float, budget: Budget, otherwise: str) -> str:
+    """What to do about a charge that does not fit; ``largest`` is the epsilon that does."""
+    if not largest:
+        return f"No further fit with Gaussian noise is possible: {otherwise}"
+    return (
+        f"Ask for a smaller epsilon (at delta={budget.delta:g} up to {largest:g} fits), or "
+        f"{otherwise}"
+    )
 
 
 def counted_costs(terms: AccountTerms, receipts: Iterable[Receipt]) -> tuple[Cost, ...]:

@@ -19,7 +19,7 @@ from hushfit.privacy.ledger._chain import Entry
 from hushfit.privacy.ledger._grown import Grown
 from hushfit.privacy.ledger._identity import checked_person, day_of
 from hushfit.privacy.ledger._reserve import RESERVED_SHARE
-from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally
+from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally, smaller_charge
 from hushfit.unit import AccountUnit, PrivacyUnit
 
 OPEN, FROZEN, CLOSED = "open", "frozen", "closed"
@@ -67,6 +67,11 @@ class Grant:
     def budget(self) -> Budget:
         """Ceiling of the holder."""
         return self.tally.terms.budget
+
+    @property
+    def largest_fit(self) -> float:
+        """Epsilon, at the delta of the ceiling, of the largest fit that it still covers."""
+        return self.tally.largest_fit(self.budget.delta)
 
     def paid(self, receipt: Receipt) -> "Grant":
         """The same with one more payment."""
@@ -277,11 +282,12 @@ class Team:
             )
         after = grant.tally.after(receipt)
         if not after.fits:
+            ask = f"ask an administrator ({self._named}) for a higher ceiling"
             raise BudgetExceeded(
                 f"{receipt.label} would bring {user!r} to epsilon={after.epsilon:.4g}, over the "
                 f"ceiling of {grant.budget.epsilon:g} that was granted on {self.name!r} (spent so "
-                f"far: {grant.tally.epsilon:.3g}). Nothing was spent or released. Ask for a "
-                f"smaller epsilon, or an administrator ({self._named}) for a higher ceiling."
+                f"far: {grant.tally.epsilon:.3g}). Nothing was spent or released. "
+                f"{smaller_charge(grant.largest_fit, grant.budget, ask)}."
             )
         return grant
 

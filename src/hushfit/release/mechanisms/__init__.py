@@ -28,18 +28,9 @@ anchored_batch           The batch of a `VarianceReducedGradient`, with the rati
                          the loss
 difference_bound         Bound on the distance between one record's clipped gradients at two public
                          points
-Backtracking             Candidates of a backtracking line search from an already released gradient
-Choice                   Index of the candidate whose decrease most exceeds the required one
 FreshGate                A gate on its own records
-Gate                     Index of the first candidate whose decrease is at least the required one,
-                         or the number of candidates if there is none
 GatedBatch               One Poisson batch for a noisy gradient and the gate on the step along it
-GatedStep                Sum of clipped gradients, then the index of the first acceptable step size
-                         along it, over the same records
-LossDrop                 Sums over the records of :math:`\ell_i(w) - \ell_i(w_k)` for public
-                         candidates, each clipped to its ``bounds`` entry
 NoisyChoice              Report noisy max
-choice_between           The choice among public points by the objective
 gate_multipliers         Noise multipliers of threshold and queries for a gate with about the
                          privacy loss of an ``epsilon``-private one
 GradientNorm             Norm of the gradient of a `PerturbedMinimiser`'s objective, without noise,
@@ -74,15 +65,9 @@ from hushfit.release.mechanisms._difference import (
     difference_bound,
 )
 from hushfit.release.mechanisms._gate import (
-    Backtracking,
-    Choice,
     FreshGate,
-    Gate,
     GatedBatch,
-    GatedStep,
-    LossDrop,
     NoisyChoice,
-    choice_between,
     gate_multipliers,
 )
 from hushfit.release.mechanisms._gradient_norm import GradientNorm, NormAbove, RestartedGate
@@ -99,19 +84,14 @@ from hushfit.release.mechanisms._vocabulary import (
 __all__ = [
     "AdaptiveRun",
     "AnchoredBatch",
-    "Backtracking",
-    "Choice",
     "ClassicInside",
     "FixedSizeBatch",
     "FreshGate",
     "FullBatch",
-    "Gate",
     "GatedBatch",
-    "GatedStep",
     "GaussianRun",
     "GradientDifference",
     "GradientNorm",
-    "LossDrop",
     "NoisyChoice",
     "NoisyCorner",
     "NormAbove",
@@ -131,7 +111,6 @@ __all__ = [
     "VarianceReducedGradient",
     "Vocabulary",
     "anchored_batch",
-    "choice_between",
     "corner",
     "counts_of",
     "difference_bound",

@@ -27,7 +27,7 @@ from hushfit.privacy import (
 from hushfit.privacy.accounting import filter_orders
 from hushfit.problem import Problem
 from hushfit.release.mechanism import Entropy, Mechanism, objection_to
-from hushfit.release.mechanisms._gate import GatedStep
+from hushfit.release.queries import GatedStep
 from hushfit.release.query import Assumed, Query
 
 

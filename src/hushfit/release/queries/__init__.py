@@ -40,6 +40,18 @@ LineDerivative      Derivative of the loss along a line of weights, clipped
 LogisticGradient    Sum of unclipped logistic gradients at public weights
 gradient_diameter   Bound, tight to about half a per cent, on the distance between two logistic
                     gradients at weights of this norm
+LossDrop            Sums over the records of :math:`\ell_i(w) - \ell_i(w_k)` for public candidates,
+                    each clipped to its ``bounds`` entry
+Gate                Index of the first candidate whose decrease is at least the required one, or the
+                    number of candidates if there is none
+Choice              Index of the candidate whose decrease most exceeds the required one
+MOST_QUERIES        Upper bound on the noise values that a gate draws
+clipped_requirements Required decreases, clipped to what decides a comparison by itself
+first_passed        Index of the first candidate that passed, as an answer
+Backtracking        Candidates of a backtracking line search from an already released gradient
+GatedStep           Sum of clipped gradients, then the index of the first acceptable step size along
+                    it, over the same records
+choice_between      The choice among public points by the objective
 MAX_BINS            Largest number of bins of one histogram
 MarginHistogram     Histogram of the signed margin ``y * (w . x)``, for two classes
 LogLength           Logarithm of the squared length of the features, mapped to [-1, 1]
@@ -73,6 +85,7 @@ from hushfit.release.queries._admm import (
     dual_step,
     primal_step,
 )
+from hushfit.release.queries._backtracking import Backtracking, GatedStep, choice_between
 from hushfit.release.queries._bayes_rank import BayesRankGradient, gradient_norms
 from hushfit.release.queries._class_counts import ClassCounts
 from hushfit.release.queries._column_histogram import ColumnHistogram
@@ -98,6 +111,14 @@ from hushfit.release.queries._line_derivative import LineDerivative
 from hushfit.release.queries._list_gradient import ListGradient, ListSecondMoment
 from hushfit.release.queries._list_statistic import ListStatistic
 from hushfit.release.queries._logistic_gradient import LogisticGradient, gradient_diameter
+from hushfit.release.queries._loss_drop import (
+    MOST_QUERIES,
+    Choice,
+    Gate,
+    LossDrop,
+    clipped_requirements,
+    first_passed,
+)
 from hushfit.release.queries._margin_histogram import MAX_BINS, MarginHistogram
 from hushfit.release.queries._mean_and_square import (
     LogLength,
@@ -127,17 +148,22 @@ __all__ = [
     "KNOWN_WEIGHT",
     "MAX_BINS",
     "MOST_GROUPS",
+    "MOST_QUERIES",
     "SQUARE_WEIGHT",
     "UNIT_ROUNDOFF",
     "AdmmRun",
     "AdmmState",
     "AdmmStep",
+    "Backtracking",
     "BayesRankGradient",
+    "Choice",
     "ClassCounts",
     "ClippedGradient",
     "ColumnHistogram",
     "ColumnMoments",
     "ColumnWhitening",
+    "Gate",
+    "GatedStep",
     "GradientWithMoment",
     "GroupMoments",
     "HessianSum",
@@ -148,6 +174,7 @@ __all__ = [
     "ListStatistic",
     "LogLength",
     "LogisticGradient",
+    "LossDrop",
     "MarginHistogram",
     "MatrixWhitening",
     "MeanAndSquare",
@@ -170,7 +197,10 @@ __all__ = [
     "Whitening",
     "admm_step",
     "canonical",
+    "choice_between",
+    "clipped_requirements",
     "dual_step",
+    "first_passed",
     "gradient_diameter",
     "gradient_norms",
     "primal_step",

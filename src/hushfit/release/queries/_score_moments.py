@@ -172,7 +172,8 @@ class ScoreMoments:
         """Bound on what rounding adds to the contribution of one unit."""
         rows = self.problem.rows_per_unit
         of_persons = 0.0 if rows == 1 else 2 * rows * _SCORE_GRID
-        return self._sum.rounding + of_persons * math.sqrt(self.problem.dimension)
+        # Off-diagonal entries count twice in the norm, and so does their rounding.
+        return math.sqrt(2) * self._sum.rounding + of_persons * math.sqrt(self.problem.dimension)
 
     def radius(self) -> float:
         return self.family.radius * (1 + _SLACK) + self._computed

@@ -214,8 +214,9 @@ def model_scale(look: Look, problem: Problem) -> float:
         return max(float(np.trace(spread)), 0.0) / max(float(np.trace(curvature)), 1e-300)
     a = intercept_direction(look.images)
     scale = float(a @ spread @ a) / float(a @ curvature @ a)
-    if family.means is None:
-        return scale * problem.n_units / max(problem.n_units - problem.dimension, 1)
+    if family.means is None:  # every record of full weight has a curvature of one; others are zero
+        used = float(a @ look.moments.curvature @ a) / problem.constant**2
+        return scale * used / max(used - problem.dimension, 1)
     # Where no rate of the box comes near the largest count, the variance is the mean.
     top = float(np.abs(look.w[:-1]).sum() + look.w[-1] * problem.constant)
     clipped = family.means.mean(top) * family.unit

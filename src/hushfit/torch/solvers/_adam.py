@@ -52,6 +52,13 @@ class NetworkAdam:
         Subtract the variance of the noise from the running mean of squares.
     decay : {"constant", "linear"}, default="constant"
     average_last : float, default=0.0
+
+    Examples
+    --------
+    >>> from hushfit.torch import PrivateMLPClassifier
+    >>> from hushfit.torch.solvers import NetworkAdam
+    >>> PrivateMLPClassifier(solver=NetworkAdam(steps=300), classes=[0, 1]).solver.steps
+    300
     """
 
     steps: int = 600

@@ -84,6 +84,13 @@ class NetworkBLS:
         Share of the iterates, from the end, whose mean is the result, where noise is fixed.
     filter_delta : float or None
         Delta of the filter of an adaptive run. None takes nearly all of the budget's.
+
+    Examples
+    --------
+    >>> from hushfit.torch import PrivateMLPClassifier
+    >>> from hushfit.torch.solvers import NetworkBLS
+    >>> PrivateMLPClassifier(solver=NetworkBLS(expected_steps=150), classes=[0, 1]).solver.steps
+    150
     """
 
     variant: str = "sgd"

@@ -57,6 +57,16 @@ class NetworkSGD:
     weight_decay : float, default=0.0
     average_last : float, default=0.0
         Share of the iterates, from the end, whose mean is the result; 0 means the last one.
+
+    Examples
+    --------
+    >>> from torch import nn
+    >>> from hushfit.torch import PrivateNeuralClassifier
+    >>> from hushfit.torch.solvers import NetworkSGD
+    >>> solver = NetworkSGD(steps=300, rate=0.01, learning_rate=0.5, momentum=0.9)
+    >>> model = PrivateNeuralClassifier(nn.Linear(4, 2), solver=solver, classes=[0, 1])
+    >>> model.quote(n_units=10_000, shape=4).plan.parts[0].count
+    300
     """
 
     steps: int = 600

@@ -25,6 +25,13 @@ class State:
         Weights of the network.
     memory : mapping from str to array
         What else the solver remembers, such as a momentum.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hushfit.torch.solvers import State
+    >>> State(step=0, w=np.zeros(3)).memory
+    {}
     """
 
     step: int
@@ -33,7 +40,15 @@ class State:
 
 
 class NetworkSolver(Protocol):
-    """An algorithm for networks that declares its releases, then makes them step by step."""
+    """An algorithm for networks that declares its releases, then makes them step by step.
+
+    Examples
+    --------
+    >>> from hushfit.torch.solvers import NetworkAdam, NetworkSolver
+    >>> solver: NetworkSolver = NetworkAdam(steps=300, rate=0.01)
+    >>> solver.steps, solver.rate, solver.clip
+    (300, 0.01, 1.0)
+    """
 
     @property
     def steps(self) -> int:
