@@ -17,11 +17,9 @@ and ``ends`` are sparse rows to write to, with the features of numbers and the o
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
-from hushfit._typing import AnyArray
 from hushfit.kernels import difference, line_search
 from hushfit.kernels._compile import compiled, inlined
 from hushfit.kernels.gradient import (
@@ -69,6 +67,17 @@ def unpack(numbers, codes, runs, code_at, code_starts, data, indices, ends):
     _write_rows(numbers, codes, 0, n, runs, code_at, code_starts, data, indices)
 
 
+@inlined
+def _of_numbers(w, number_features):
+    """The weights of the numbers, in their order, and that of the intercept."""
+    p = number_features.shape[0]
+    own = np.empty(p + 1)
+    for j in range(p):
+        own[j] = w[number_features[j]]
+    own[p] = w[w.shape[0] - 1]
+    return own
+
+
 @compiled(**_ANY_ORDER)
 def _dot_codes(codes, i, code_starts, w):
     """Sum of the weights of a row's labels."""
@@ -87,36 +96,17 @@ def _add_codes(codes, code_starts, chosen, weights, count, total):
             total[np.uint64(code_starts[k]) + np.uint64(codes[i, k])] += weight
 
 
-def _of_numbers(w: AnyArray, number_features: AnyArray) -> AnyArray:
-    """The weights of the numbers, in their order, and last that of the intercept."""
-    return w[..., np.append(number_features, w.shape[-1] - 1)]
-
-
-def _settle(own: AnyArray, number_features: AnyArray, total: AnyArray) -> None:
+@inlined
+def _settle(own, number_features, total):
     """Copy the sums of numbers, and of the intercept, to their features."""
-    total[..., np.append(number_features, total.shape[-1] - 1)] = own
-
-
-def scalar_gradient(*problem: Any) -> None:
-    """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``.
-
-    Parameters
-    ----------
-    *problem
-        numbers, codes, number_features, code_starts, y, scale, shares, caps, unit, w, code,
-        parameter, grid and total.
-    """
-    *rows, w, code, parameter, grid, total = problem
-    own = np.full(len(rows[2]) + 1, ROUNDER * grid)
-    total[:] = ROUNDER * grid
-    scratch = np.empty(CHUNK, np.int64), *np.empty((2, CHUNK))
-    _scalar_gradient(*rows, w, _of_numbers(w, rows[2]), code, parameter, total, own, *scratch)
-    _settle(own, rows[2], total)
-    total -= ROUNDER * grid
+    p = number_features.shape[0]
+    for j in range(p):
+        total[number_features[j]] = own[j]
+    total[total.shape[0] - 1] = own[p]
 
 
 @compiled(**_STRICT)
-def _scalar_gradient(
+def scalar_gradient(
     numbers,
     codes,
     number_features,
@@ -127,19 +117,18 @@ def _scalar_gradient(
     caps,
     unit,
     w,
-    weights_of_numbers,
     code,
     parameter,
+    grid,
     total,
-    own,
-    chosen,
-    margins,
-    weights,
 ):
-    """The loop of ``scalar_gradient``. It gets its arrays: a compiler that need not know how to
-    make them is done sooner.
-    """
+    """Write the sum of the clipped gradients of all rows: see ``gradient.scalar_csr``."""
     intercept = unit * w[w.shape[0] - 1]
+    weights_of_numbers = _of_numbers(w, number_features)
+    chosen, margins, weights = np.empty(CHUNK, np.int64), np.empty(CHUNK), np.empty(CHUNK)
+    own = np.empty(number_features.shape[0] + 1)
+    own[:] = ROUNDER * grid
+    total[:] = ROUNDER * grid
     n = numbers.shape[0]
     for start in range(0, n, CHUNK):
         filled = np.int64(0)  # a literal 0 would compile the chunk's loops for it too
@@ -156,6 +145,8 @@ def _scalar_gradient(
             )
         _add_chunk(numbers, chosen, weights, filled, unit, own)
         _add_codes(codes, code_starts, chosen, weights, filled, total)
+    _settle(own, number_features, total)
+    total -= ROUNDER * grid
 
 
 @inlined
@@ -186,22 +177,8 @@ def _place(share, t, filled, weights, by_output):
         by_output[o, filled] = share * t[o]
 
 
-def vector_gradient(*problem: Any) -> None:
-    """As ``scalar_gradient`` for a loss with several outputs: see ``gradient.vector_csr``."""
-    *rows, w, code, parameter, grid, total = problem
-    of_numbers, by_feature = _of_numbers(w, rows[2]), np.ascontiguousarray(w.T)
-    own, sums = (np.full(shape, ROUNDER * grid) for shape in (of_numbers.shape, by_feature.shape))
-    outputs = len(w)
-    tables = np.empty((CHUNK, outputs)), np.empty((outputs, CHUNK))
-    scratch = np.empty(CHUNK, np.int64), np.empty(outputs), *tables
-    _vector_gradient(*rows, of_numbers, by_feature, code, parameter, sums, own, *scratch)
-    total[:] = sums.T
-    _settle(own, rows[2], total)
-    total -= ROUNDER * grid
-
-
 @compiled(**_STRICT)
-def _vector_gradient(
+def vector_gradient(
     numbers,
     codes,
     number_features,
@@ -211,18 +188,23 @@ def _vector_gradient(
     shares,
     caps,
     unit,
-    weights_of_numbers,
-    by_feature,
+    w,
     code,
     parameter,
-    sums,
-    own,
-    chosen,
-    t,
-    weights,
-    by_output,
+    grid,
+    total,
 ):
-    """The loop of ``vector_gradient``."""
+    """As ``scalar_gradient`` for a loss with several outputs: see ``gradient.vector_csr``."""
+    outputs, p = w.shape[0], number_features.shape[0]
+    weights_of_numbers, own = np.empty((outputs, p + 1)), np.empty((outputs, p + 1))
+    for o in range(outputs):
+        weights_of_numbers[o] = _of_numbers(w[o], number_features)
+    by_feature = np.ascontiguousarray(w.T)
+    sums = np.empty(by_feature.shape)
+    chosen, t = np.empty(CHUNK, np.int64), np.empty(outputs)
+    weights, by_output = np.empty((CHUNK, outputs)), np.empty((outputs, CHUNK))
+    own[:] = ROUNDER * grid
+    sums[:] = ROUNDER * grid
     n = numbers.shape[0]
     for start in range(0, n, CHUNK):
         filled = np.int64(0)
@@ -234,9 +216,13 @@ def _vector_gradient(
                 chosen[filled] = i
                 _place(_own(shares, i), t, filled, weights, by_output)
                 filled += 1
-        for o in range(t.shape[0]):
+        for o in range(outputs):
             _add_chunk(numbers, chosen, by_output[o], filled, unit, own[o])
         _add_codes_each(codes, code_starts, chosen, weights, filled, sums)
+    for o in range(outputs):
+        total[o] = sums[:, o]
+        _settle(own[o], number_features, total[o])
+    total -= ROUNDER * grid
 
 
 @compiled(**_STRICT)
@@ -363,9 +349,11 @@ def add_label_products(records, codes, code_starts, ones, at, beside, labels):
     numbers and their sums exact. ``ones`` has the entries of labels.
     """
     for i in range(records.shape[0]):
+        one = ones[i]
         for k in range(codes.shape[1]):
-            at[k] = code_starts[k] + np.int64(codes[i, k])
+            place = np.uint64(code_starts[k]) + np.uint64(codes[i, k])
+            at[k] = place
             for j in range(records.shape[1]):
-                beside[np.uint64(at[k]), j] += ones[i] * records[i, j]
+                beside[place, j] += one * records[i, j]
             for other in range(k + 1):
-                labels[np.uint64(at[other]), np.uint64(at[k])] += ones[i] * ones[i]
+                labels[at[other], place] += one * one

@@ -16,7 +16,7 @@ from hushfit.data.rows._array_blocks import SparseBlock, root_weights
 from hushfit.data.rows._persons import places
 from hushfit.data.rows._protocols import ALL_ROWS
 from hushfit.kernels import packed as kernels
-from hushfit.kernels.rows import inverse_lengths, rounded_records_dense, stops_of
+from hushfit.kernels.rows import inverse_lengths, stops_of
 
 # Rows that numpy treats at once: few enough for the second-level cache.
 _TILE_ROWS = 1024
@@ -200,14 +200,18 @@ class PackedBlock:
         layout, size, numbers = self.layout, self.layout.n_features + 1, self.numbers.shape[1] + 1
         among, beside = np.zeros((numbers, numbers)), np.zeros((size, numbers))
         total = np.zeros((size, size))  # labels with labels, above the diagonal
-        at = np.empty(self.codes.shape[1], np.int64)
-        scale = self.scale * root_weights(self.shares, factors)
+        at = np.empty(self.codes.shape[1], np.uint64)
+        # A power of two may be multiplied with first: no bit changes.
+        scale = steps * (self.scale * root_weights(self.shares, factors))
         for place in places(len(scale), _TILE_ROWS):
             own = scale[place]
             records = np.empty((len(own), numbers))
-            rounded_records_dense(self.numbers[place], own, self.unit, steps, records)
+            np.multiply(self.numbers[place], own[:, None], out=records[:, :-1])
+            np.multiply(self.unit, own, out=records[:, -1])
+            records[own == 0.0] = 0.0
+            np.rint(records, out=records)
             among += records.T @ records
-            labels = self.codes[place], layout.code_starts, np.rint(own * steps), at
+            labels = self.codes[place], layout.code_starts, np.rint(own), at
             kernels.add_label_products(records, *labels, beside, total)
         total += np.triu(total, 1).T
         at = np.append(layout.number_features, size - 1)

@@ -552,7 +552,7 @@ def unnamed_file() -> Any:
         ) from None
 
 
-def write_all(file: Any, pieces: Iterable[bytes]) -> None:
+def write_all(file: Any, pieces: Iterable[bytes | bytearray]) -> None:
     """Write to an unbuffered file, which may write less than requested when a disk is full."""
     for piece in pieces:
         rest = memoryview(piece)
