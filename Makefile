@@ -12,7 +12,7 @@ DEFAULT := $(VENV)/.default
 STAMP := $(VENV)/.installed
 LOCK := requirements-dev.lock
 
-.PHONY: install demo demo-studio demo-federated test check bench coverage slow audit mutants clean
+.PHONY: install demo demo-studio demo-federated test check lint bench coverage slow audit mutants clean
 .PHONY: docs docs-check docs-links browser lock lowest matrix package weight
 
 install: $(STAMP)
@@ -45,12 +45,16 @@ demo-federated: install
 
 test: check
 
-check: install browser docs-check
+# The site and the linters take one core each, and the tests both.
+check: install browser
+	$(MAKE) --jobs 2 --output-sync docs-check lint
+	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal --durations 40
+
+lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -m "not slow" -n 2 --dist worksteal
 
 slow: install
 	$(BIN)/python -m pytest -m slow

@@ -221,7 +221,9 @@ def store(rows: Sequence[Row]) -> None:
 def table(rows: Sequence[Row], relation: str, model: str, name: str) -> str:
     """Accuracy on one set: a line for each solver, a column for each epsilon, the best in bold."""
     mine = [row for row in rows if (row.set, row.model) == (name, model)]
-    cells = {(r.solver, r.epsilon): r.accuracy for r in mine if r.relation == relation}
+    # Rounded, so that what is printed alike is marked alike.
+    of_relation = [row for row in mine if row.relation == relation]
+    cells = {(row.solver, row.epsilon): round(row.accuracy, 4) for row in of_relation}
     epsilons = sorted({epsilon for _, epsilon in cells})
     best = {e: max(value for (_, own), value in cells.items() if own == e) for e in epsilons}
 

@@ -414,7 +414,7 @@ REFUSED = {
     "no header": ("h.csv", b"\n1,2\n", "has no header"),
     "column twice": ("t.csv", b"outcome,a,a\nx,1,2\ny,2,3\n", "the columns ['a'] twice"),
     "ragged": ("r.csv", b"outcome,a\nx,1\ny,2,3\n", "has 3 cells, the header has 2"),
-    "archive": ("visits.zip", None, "not clear from its name"),
+    "archive": ("visits.zip", None, "is an archive"),
     "no such target": ("n.csv", b"a,b\n1,2\n3,4\n", "no column 'outcome'"),
     "only text": (
         "o.csv",

@@ -1,9 +1,13 @@
 """Delimited text is cut into blocks of whole rows, and no cell decides how others are read."""
 
 import io
+import subprocess
+import sys
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hushfit.data.schema import NumericColumn, Schema
 from hushfit.data.tables import RowCodec, Table, _text_blocks, table_batches
@@ -33,6 +37,40 @@ def test_blocks_end_where_rows_do(monkeypatch, size, end):
     parser = _text_blocks.BlockParser(["k", "v"], ["k", "v"], {"k"}, ",")
     found = [value for block in blocks for value in parser(block).column("k").to_pylist()]
     assert [float(k) for k in found] == [1, 2, 3, 4, 5, 6]
+
+
+def _end_by_letters(text, delimiter):
+    """Where the last whole row ends, letter by letter."""
+    end, quoted, at_start = 0, False, True
+    for i, letter in enumerate(text):
+        if quoted:
+            quoted = letter != '"'
+            at_start = not quoted  # a mark right after the closing one goes on with the cell
+        elif letter == '"' and at_start:
+            quoted = True
+        else:
+            at_start = letter in {delimiter, "\n", "\r"}
+            if letter == "\n" or (letter == "\r" and i + 1 < len(text)):
+                end = i + 1
+    return end
+
+
+@settings(max_examples=300)
+@given(text=st.text('"\n\r,;a', max_size=30), delimiter=st.sampled_from(",;"))
+def test_rows_end_outside_quoted_cells(text, delimiter):
+    assert _text_blocks._last_end(text.encode(), delimiter) == _end_by_letters(text, delimiter)
+
+
+def test_finding_where_rows_end_compiles_nothing():
+    """Compiled loops are kept on disk: a quotation mark in some cell would leave a trace there."""
+    read = (
+        "import io, sys\n"
+        "from hushfit.data.tables import _text_blocks\n"
+        'text = b\'1,"a\\nb"\\n2,5" pipe\\n3,"c"\\n\'\n'
+        "assert b''.join(_text_blocks.row_blocks(io.BytesIO(text), ',')) == text\n"
+        "assert 'numba' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", read], check=True)
 
 
 def test_blocks_of_long_rows_are_larger(monkeypatch):

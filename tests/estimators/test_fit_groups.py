@@ -355,7 +355,7 @@ WRONG = {
     "rows of different lengths": {"X": lambda X: [[1.0], *X[1:].tolist()]},
     "no features": {"X": lambda X: X[:, :0]},
     "one value": {"X": lambda X: np.array(CELL)},
-    "texts among the features": {"X": lambda X: np.where(X > 2, "a secret", X.astype(str))},
+    "texts for features": {"X": lambda X: np.full(X.shape, "a secret")},
     "no rows used": {"rows_per_person": 0},
     "half a row": {"rows_per_person": 2.5},
     "a truth value": {"rows_per_person": True},

@@ -593,7 +593,7 @@ ACCOUNTING = (
     ),
     Mutant(
         "every charge by itself",
-        "hushfit.privacy.ledger._ledger",
+        "hushfit.privacy.ledger._accounts",
         "A charge is compared with the budget without those before it.",
         every_charge_by_itself,
         ("ledger",),
@@ -608,7 +608,7 @@ ACCOUNTING = (
     ),
     Mutant(
         "composition for a filter",
-        "hushfit.privacy.ledger._ledger",
+        "hushfit.privacy.ledger._tally",
         "Costs that were chosen adaptively are composed as if they had been fixed beforehand.",
         no_filter,
         ("ledger",),

@@ -323,7 +323,7 @@ def _date_note(draft: ColumnDraft, written: str | None, born: bool) -> str:
     tied = [known for known, count in draft.formats.items() if count == draft.formats[written]]
     note = (
         "Dates of birth, or as far apart: one number, how long after `low`. `parts` may list year, "
-        "month\nand weekday too."
+        "month and weekday too."
         if born
         else "Dates: how long after `low`, month and day of the week. `parts` may list year too."
     )

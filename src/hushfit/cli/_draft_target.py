@@ -31,11 +31,11 @@ NOTES: Final = {
     "categorical": 'Classes to predict. Ordered ones are grades: kind = "ordinal", from the '
     "lowest to the highest.",
     "numeric": "Numbers to predict, by linear regression. Values outside low and high are clipped, "
-    "and\npredictions stay inside; a narrow range means little noise.",
+    "and predictions stay inside; a narrow range means little noise.",
     "count": "Counts to predict, by Poisson regression. Larger ones than high are clipped; a small "
-    'cap\nmeans little noise. If these are not counts: kind = "numeric", low and high.',
+    'cap means little noise. If these are not counts: kind = "numeric", low and high.',
     "ordinal": "Grades, from the lowest to the highest. CHECK THE ORDER: the draft sorts numbers "
-    "by\nsize and everything else by the alphabet.",
+    "by size and everything else by the alphabet.",
 }
 
 

@@ -115,19 +115,26 @@ class TableOptions:
 
 
 def refuse_to_overwrite(output: str, allowed: bool, *endings: str) -> None:
-    """Refuse an output that exists or cannot be written, before a fit is paid for; also one whose
-    name promises another format than those of ``endings``, if they are given.
+    """Refuse an output that exists or cannot be written, before a fit is paid for; also one of
+    another format than those of ``endings``, if they are given.
     """
     path = Path(output)
-    if endings and path.suffix.lower() in _PROMISES and path.suffix.lower() not in endings:
-        raise InvalidArgument(
-            f"{output} would not be a {path.suffix} file: what is written here is "
-            f"{' or '.join(endings)}. Name it {path.with_suffix(endings[0])}."
-        )
+    if endings:
+        refuse_other_format(output, *endings)
     if path.exists() and not allowed:
         raise InvalidArgument(f"{output} exists. Choose another name, or use --overwrite.")
     with reserved_space(output, 0):
         pass
+
+
+def refuse_other_format(output: str, *endings: str) -> None:
+    """Refuse a name that promises another format than the one that will be written."""
+    path = Path(output)
+    if path.suffix.lower() in _PROMISES and path.suffix.lower() not in endings:
+        raise InvalidArgument(
+            f"{output} would not be a {path.suffix} file: what is written here is "
+            f"{' or '.join(endings)}. Nothing was spent. Name it {path.with_suffix(endings[0])}."
+        )
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from hushfit.cli._dry_run import payer_of
+from hushfit.cli._files import refuse_other_format
 from hushfit.cli._paid_model import note_account_of_rows
 from hushfit.cli._printing import at_terminal, print_json, print_panel, reading_bar
 
@@ -36,6 +37,7 @@ def fit_perceptron(
             "bends its inputs by itself. Nothing was spent. Delete that line, or leave out --model "
             "mlp."
         )
+    refuse_other_format(given["output"], ".safetensors")
     ledger = open_ledger()
     estimator = _estimator(file, payer_of(ledger, given), given)
     note_account_of_rows(ledger, file.schema.person)

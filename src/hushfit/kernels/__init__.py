@@ -21,6 +21,5 @@ prox             Proximal operators without a closed form, computed row by row o
 rows             Compiled loops over single rows
 scores           Fused pass for scores, curvatures and covariances of scores
 splines          Public maps of single columns, linear between equally spaced knots
-text_rows        Where rows of delimited text end
 threads          One pool of threads for the compiled loops, which all release the interpreter lock
 """

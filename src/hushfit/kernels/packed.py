@@ -16,6 +16,8 @@ feature of each number and ``code_starts`` the first feature of each label. ``da
 and ``ends`` are sparse rows to write to, with the features of numbers and the ones of labels.
 """
 
+import math
+
 import numpy as np
 
 from hushfit.kernels import difference, line_search
@@ -31,7 +33,6 @@ from hushfit.kernels.gradient import (
     _weigh_outputs,
     _weight,
 )
-from hushfit.kernels.rows import _inverse_length, _length_sparse, _margin_sparse
 
 CHUNK = 32  # rows that are treated together: small enough for the first-level cache
 
@@ -64,24 +65,6 @@ def unpack(numbers, codes, runs, code_at, code_starts, data, indices, ends):
     """
     n = numbers.shape[0]
     _write_rows(numbers, codes, 0, n, runs, code_at, code_starts, data, indices)
-
-
-@compiled(**_STRICT)
-def unit_scales(numbers, runs, words, unit, scale):
-    """As ``rows.unit_scales_csr``: squares are added up in the order of the words, and that of a
-    label is one.
-    """
-    for i in range(numbers.shape[0]):
-        square, word = unit, 0
-        for k in range(runs.shape[0]):
-            for _ in range(word, runs[k, 1]):
-                square += 1.0
-            for j in range(runs[k, 0], runs[k, 0] + runs[k, 2]):
-                square += np.float64(numbers[i, j]) * np.float64(numbers[i, j])
-            word = runs[k, 1] + runs[k, 2]
-        for _ in range(word, words):
-            square += 1.0
-        scale[i] = _inverse_length(square)
 
 
 @inlined
@@ -332,57 +315,45 @@ def drop_sum(
 
 
 @compiled(**_STRICT)
-def lengths(
-    numbers, codes, runs, code_at, code_starts, data, indices, ends, scale, unit, A, stops, found
-):
-    """Norm of ``A`` times each record: see ``rows.lengths_csr``."""
-    image, width = np.empty(A.shape[0]), ends[1]
-    for i in range(numbers.shape[0]):
-        _write_rows(numbers, codes, i, i + 1, runs, code_at, code_starts, data, indices)
-        found[i] = _length_sparse(data, indices, 0, width, scale[i], unit, A, stops, image)
+def lengths(values, features, scale, unit, A, stops, image, found):
+    """Norm of ``A`` times each record: see ``rows.lengths_csr``. A row has its values and features
+    in words, as many as a multiple of four: what is missing is zeros, which change no bit.
+    """
+    width = A.shape[0]
+    for i in range(values.shape[0]):
+        found[i] = 0.0
+        if scale[i] == 0.0:
+            continue
+        for j in range(width):
+            image[j] = scale[i] * unit * A[width - 1, j]
+        for k in range(0, values.shape[1], 4):
+            a, b, c, d = features[i, k], features[i, k + 1], features[i, k + 2], features[i, k + 3]
+            x, y = scale[i] * values[i, k], scale[i] * values[i, k + 1]
+            z, t = scale[i] * values[i, k + 2], scale[i] * values[i, k + 3]
+            stop = stops[a]  # tuples, and functions of them, would be compiled on their own
+            stop = stops[b] if stops[b] > stop else stop
+            stop = stops[c] if stops[c] > stop else stop
+            stop = stops[d] if stops[d] > stop else stop
+            for j in range(stop):
+                image[j] = (((image[j] + x * A[a, j]) + y * A[b, j]) + z * A[c, j]) + t * A[d, j]
+        square = 0.0
+        for j in range(width):
+            square += image[j] * image[j]
+        found[i] = math.sqrt(square)
 
 
 @compiled(**_STRICT)
-def margins(numbers, codes, runs, code_at, code_starts, data, indices, ends, scale, unit, w, found):
-    """Inner product of each record with ``w``; nan for the zero record: see
-    ``rows.margins_csr``.
+def add_label_products(records, codes, code_starts, ones, at, beside, labels):
+    """Add the products of each row's labels: with its numbers and the intercept, which are its
+    record, to ``beside``, and with each other, above the diagonal, to ``labels``. All are whole
+    numbers and their sums exact. ``ones`` has the entries of labels.
     """
-    for i in range(numbers.shape[0]):
-        _write_rows(numbers, codes, i, i + 1, runs, code_at, code_starts, data, indices)
-        found[i] = _margin_sparse(data, indices, 0, ends[1], scale[i], unit, w)
-
-
-@compiled(**_ANY_ORDER)
-def second_moment(numbers, codes, code_starts, scale, unit, steps, among, beside, labels):
-    """Add the outer products of the records: see ``rows.second_moment_csr``. Entries are whole
-    numbers and sums of products exact, so they may be formed in any order.
-
-    ``among`` gets those of the numbers and the intercept, ``beside`` those of labels with these,
-    and ``labels`` those of labels with labels, above the diagonal.
-    """
-    n, p, q = numbers.shape[0], numbers.shape[1], codes.shape[1]
-    entries, at = np.empty((4, p + 1)), np.empty(q, np.int64)
-    for start in range(0, n, 4):
-        for r in range(4):
-            for j in range(p + 1):
-                entries[r, j] = 0.0
-        for i in range(start, min(start + 4, n)):
-            if scale[i] == 0.0:
-                continue
-            row = entries[i - start]
-            for j in range(p):
-                row[j] = np.rint(scale[i] * numbers[i, j] * steps)
-            row[p] = np.rint(scale[i] * unit * steps)
-            one = np.rint(scale[i] * steps)
-            square = one * one
-            for k in range(q):
-                at[k] = code_starts[k] + np.int64(codes[i, k])
-                sums = beside[np.uint64(at[k])]
-                for j in range(p + 1):
-                    sums[j] += one * row[j]
-                for other in range(k + 1):
-                    labels[np.uint64(at[other]), np.uint64(at[k])] += square
-        a, b, c, d = entries[0], entries[1], entries[2], entries[3]
-        for j in range(p + 1):
-            for k in range(p + 1):
-                among[j, k] += a[j] * a[k] + b[j] * b[k] + c[j] * c[k] + d[j] * d[k]
+    for i in range(records.shape[0]):
+        one = ones[i]
+        for k in range(codes.shape[1]):
+            place = np.uint64(code_starts[k]) + np.uint64(codes[i, k])
+            at[k] = place
+            for j in range(records.shape[1]):
+                beside[place, j] += one * records[i, j]
+            for other in range(k + 1):
+                labels[at[other], place] += one * one

@@ -26,6 +26,12 @@ def _inverse_length(square):
     return 0.0
 
 
+def inverse_lengths(squares: Vector) -> Vector:
+    """As ``_inverse_length`` for several squared norms."""
+    usable = (squares > _SMALLEST_SQUARE) & (squares < math.inf)
+    return np.where(usable, 1.0 / np.sqrt(np.where(usable, squares, 1.0)), 0.0)
+
+
 @compiled(**_OPTIONS)
 def unit_scales_dense(X, unit, scale):
     """Factors that make each record ``[x, unit]`` a unit vector."""

@@ -15,11 +15,11 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from scipy.special import expit
-from threadpoolctl import threadpool_limits
 
 from hushfit._typing import Matrix, Vector
 from hushfit.errors import InvalidArgument
 from hushfit.estimators import Fit
+from hushfit.kernels.threads import one_blas_thread
 from hushfit.losses import LeastSquares, SaturatingSquares
 from hushfit.privacy import Relation
 from hushfit.problem import Problem
@@ -190,14 +190,14 @@ def replayed_weights(fit: Fit, problem: Problem) -> list[Vector] | None:
         return None
     n, parts = problem.n_units, fit.solver.plan(problem).parts
     shares = {part.name: part.sampling.expected_units(n) / n for part in parts}
-    change = _change(problem, log, multipliers, fit.result.w)
-    if change is None:
-        return None
-    replays = [
-        Replay(problem, log, multipliers, shares, change, np.random.default_rng(k))
-        for k in range(REPLAYS)
-    ]
-    with threadpool_limits(1):  # matrices this small are slower with several threads
+    with one_blas_thread():  # matrices this small are slower with several threads
+        change = _change(problem, log, multipliers, fit.result.w)
+        if change is None:
+            return None
+        replays = [
+            Replay(problem, log, multipliers, shares, change, np.random.default_rng(k))
+            for k in range(REPLAYS)
+        ]
         return [run(fit.solver, problem, replay).w for replay in replays]
 
 

@@ -96,9 +96,30 @@ def _metadata(model: Model) -> dict[str, str]:
     }
 
 
+def _node(operator: str, inputs: str, output: str, **attributes: Any) -> Any:
+    """A node of the graph; its inputs are named in one text."""
+    return helper.make_node(operator, inputs.split(), [output], **attributes)
+
+
+def _clipped() -> list[Any]:
+    """Columns clipped to the constants ``low`` and ``high``."""
+    return [_node("Max", "X low", "raised"), _node("Min", "raised high", "clipped")]
+
+
+def _bounded() -> list[Any]:
+    """Clipped columns mapped to [0, 1], with the constant ``width``."""
+    return [_node("Sub", "clipped low", "shifted"), _node("Div", "shifted width", "bounded")]
+
+
+def _linear(record: str, output: str = "sum") -> list[Any]:
+    """Records times the constant ``coef``, plus ``intercept``."""
+    return [_node("MatMul", f"{record} coef", "product"), _node("Add", "product intercept", output)]
+
+
 def _predictions(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
     """Clipped columns, a product, for counts the exponential, and the range of the target."""
-    ranges, nodes, record = PredictionRanges.of(fitted), [], "X"
+    nodes: list[Any] = []
+    ranges, record = PredictionRanges.of(fitted), "X"
     low, high = ranges.target
     constants: dict[str, Any] = {
         "coef": fitted.coef_[:, None],
@@ -108,32 +129,20 @@ def _predictions(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
     }
     if ranges.low is not None and ranges.high is not None:
         constants |= {"low": ranges.low[None], "high": ranges.high[None]}
-        nodes += [
-            helper.make_node("Max", ["X", "low"], ["raised"]),
-            helper.make_node("Min", ["raised", "high"], ["clipped"]),
-        ]
-        record = "clipped"
+        nodes, record = nodes + _clipped(), "clipped"
         if fitted.feature_map_ is not None:
             constants["width"] = (ranges.high - ranges.low)[None]
-            nodes += [
-                helper.make_node("Sub", ["clipped", "low"], ["shifted"]),
-                helper.make_node("Div", ["shifted", "width"], ["bounded"]),
-            ]
-            record = "bounded"
+            nodes, record = nodes + _bounded(), "bounded"
     if fitted.feature_map_ is not None:
         made, values = _mapped(fitted.feature_map_, record)
         nodes, constants, record = nodes + made, constants | values, "mapped"
-    nodes += [
-        helper.make_node("MatMul", [record, "coef"], ["product"]),
-        helper.make_node("Add", ["product", "intercept"], ["sum"]),
-    ]
-    mean = "sum"
+    nodes, mean = nodes + _linear(record), "sum"
     if isinstance(fitted, PrivatePoissonRegressor):
-        nodes.append(helper.make_node("Exp", ["sum"], ["rate"]))
+        nodes.append(_node("Exp", "sum", "rate"))
         mean = "rate"
     nodes += [
-        helper.make_node("Max", [mean, "lowest"], ["no_lower"]),
-        helper.make_node("Min", ["no_lower", "highest"], ["predictions"]),
+        _node("Max", f"{mean} lowest", "no_lower"),
+        _node("Min", "no_lower highest", "predictions"),
     ]
     return nodes, constants
 
@@ -145,7 +154,7 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
     if fitted.inference:
         return _bounded_margins(fitted)
     coef, intercept = fitted.coef_, fitted.intercept_
-    nodes, record = [helper.make_node("Constant", [], ["axis"], value_ints=[1])], "X"
+    nodes, record = [_node("Constant", "", "axis", value_ints=[1])], "X"
     constants: dict[str, Any] = {"unit": [[float(bool(fitted.fit_intercept))]], "tiny": [[1e-30]]}
     if fitted.feature_bounds is not None:
         bounds = FeatureBounds.parse(feature_ranges(fitted), int(fitted.n_features_in_))
@@ -154,13 +163,7 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
             "high": bounds.high[None],
             "width": (bounds.high - bounds.low)[None],
         }
-        nodes += [
-            helper.make_node("Max", ["X", "low"], ["raised"]),
-            helper.make_node("Min", ["raised", "high"], ["clipped"]),
-            helper.make_node("Sub", ["clipped", "low"], ["shifted"]),
-            helper.make_node("Div", ["shifted", "width"], ["bounded"]),
-        ]
-        record = "bounded"
+        nodes, record = nodes + _clipped() + _bounded(), "bounded"
         if fitted.feature_map_ is None:
             intercept = intercept + coef @ bounds.low
             coef = coef * (bounds.high - bounds.low)
@@ -169,22 +172,21 @@ def _margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
         nodes, constants, record = nodes + made, constants | values, "mapped"
     constants |= {"coef": coef.T, "intercept": intercept[None]}
     nodes += [
-        helper.make_node("MatMul", [record, "coef"], ["product"]),
-        helper.make_node("Add", ["product", "intercept"], ["sum"]),
-        helper.make_node("ReduceSumSquare", [record, "axis"], ["square"], keepdims=1),
-        helper.make_node("Add", ["square", "unit"], ["whole"]),
-        helper.make_node("Max", ["whole", "tiny"], ["safe"]),
-        helper.make_node("Sqrt", ["safe"], ["length"]),
+        *_linear(record),
+        _node("ReduceSumSquare", f"{record} axis", "square", keepdims=1),
+        _node("Add", "square unit", "whole"),
+        _node("Max", "whole tiny", "safe"),
+        _node("Sqrt", "safe", "length"),
     ]
     divisor = "length"
     if fitted.scaling != "unit":
         constants |= {"longest": [[fitted.public_length]], "once": [[1.0]]}
         nodes += [
-            helper.make_node("Div", ["length", "longest"], ["relative"]),
-            helper.make_node("Max", ["relative", "once"], ["excess"]),
+            _node("Div", "length longest", "relative"),
+            _node("Max", "relative once", "excess"),
         ]
         divisor = "excess"
-    nodes.append(helper.make_node("Div", ["sum", divisor], ["margins"]))
+    nodes.append(_node("Div", f"sum {divisor}", "margins"))
     return nodes, constants
 
 
@@ -197,13 +199,7 @@ def _bounded_margins(fitted: Any) -> tuple[list[Any], dict[str, Any]]:
         "coef": fitted.coef_.T,
         "intercept": fitted.intercept_[None],
     }
-    nodes = [
-        helper.make_node("Max", ["X", "low"], ["raised"]),
-        helper.make_node("Min", ["raised", "high"], ["clipped"]),
-        helper.make_node("MatMul", ["clipped", "coef"], ["product"]),
-        helper.make_node("Add", ["product", "intercept"], ["margins"]),
-    ]
-    return nodes, constants
+    return [*_clipped(), *_linear("clipped", "margins")], constants
 
 
 def _mapped(feature_map: Any, record: str) -> tuple[list[Any], dict[str, Any]]:
@@ -243,31 +239,31 @@ def _mapped(feature_map: Any, record: str) -> tuple[list[Any], dict[str, Any]]:
         "zero": [[0.0]],
     }
     nodes = [
-        helper.make_node("IsNaN", [record], ["missing"]),
-        helper.make_node("Where", ["missing", "fills", record], ["filled"]),
-        helper.make_node("Max", ["filled", "zero"], ["above"]),
-        helper.make_node("Min", ["above", "one"], ["within"]),
-        helper.make_node("MatMul", ["within", "spread"], ["positions"]),
-        helper.make_node("Sub", ["positions", "knots"], ["distances"]),
-        helper.make_node("Abs", ["distances"], ["far"]),
-        helper.make_node("Sub", ["one", "far"], ["near"]),
-        helper.make_node("Relu", ["near"], ["hats"]),
-        helper.make_node("MatMul", ["hats", "at_knots"], ["shapes"]),
-        helper.make_node("MatMul", ["filled", "passed"], ["others"]),
-        helper.make_node("Cast", ["missing"], ["marks"], to=TensorProto.FLOAT),
-        helper.make_node("MatMul", ["marks", "indicators"], ["marked"]),
-        helper.make_node("Add", ["shapes", "others"], ["columns"]),
-        helper.make_node("Add", ["columns", "marked"], ["mapped"]),
+        _node("IsNaN", record, "missing"),
+        _node("Where", f"missing fills {record}", "filled"),
+        _node("Max", "filled zero", "above"),
+        _node("Min", "above one", "within"),
+        _node("MatMul", "within spread", "positions"),
+        _node("Sub", "positions knots", "distances"),
+        _node("Abs", "distances", "far"),
+        _node("Sub", "one far", "near"),
+        _node("Relu", "near", "hats"),
+        _node("MatMul", "hats at_knots", "shapes"),
+        _node("MatMul", "filled passed", "others"),
+        _node("Cast", "missing", "marks", to=TensorProto.FLOAT),
+        _node("MatMul", "marks indicators", "marked"),
+        _node("Add", "shapes others", "columns"),
+        _node("Add", "columns marked", "mapped"),
     ]
     return nodes, constants
 
 
 def _probabilities(n_classes: int) -> list[Any]:
     if n_classes > 2:
-        return [helper.make_node("Softmax", ["margins"], ["probabilities"], axis=1)]
+        return [_node("Softmax", "margins", "probabilities", axis=1)]
     return [
-        helper.make_node("Sigmoid", ["margins"], ["second"]),
-        helper.make_node("Neg", ["margins"], ["against"]),
-        helper.make_node("Sigmoid", ["against"], ["first"]),
-        helper.make_node("Concat", ["first", "second"], ["probabilities"], axis=1),
+        _node("Sigmoid", "margins", "second"),
+        _node("Neg", "margins", "against"),
+        _node("Sigmoid", "against", "first"),
+        _node("Concat", "first second", "probabilities", axis=1),
     ]

@@ -294,7 +294,12 @@ def command(**given: Any) -> None:
     A schema with a `query` describes lists of documents: a ranking model is fitted. Tables may then
     also be LETOR (SVMlight) text. Its `unit` says what is protected.
     """
-    from hushfit.cli._files import TableOptions, refuse_to_overwrite, reserved_space
+    from hushfit.cli._files import (
+        TableOptions,
+        refuse_other_format,
+        refuse_to_overwrite,
+        reserved_space,
+    )
     from hushfit.cli._networks import fit_perceptron
     from hushfit.cli._paid_model import (
         ledger_of,
@@ -307,13 +312,13 @@ def command(**given: Any) -> None:
     from hushfit.data.lists import RankingSchema
     from hushfit.models import model_json
 
-    ending = ".safetensors" if given["model"] == "mlp" else ".json"
-    refuse_to_overwrite(given["output"], given["overwrite"], ending)
+    refuse_to_overwrite(given["output"], given["overwrite"])
     refuse_ignored(given)
     lists = RankingSchema.read(given["schema_path"])
     if lists is not None:
         if given["dask"] is not None:
             raise click.UsageError("Ranking models are fitted on one machine. Leave out --dask.")
+        refuse_other_format(given["output"], ".json")
         fit_lists(lists, lambda: ledger_of(given), given)
         return
     if given["loss"] is not None:
@@ -336,6 +341,7 @@ def command(**given: Any) -> None:
     if options.model == "mlp":
         fit_perceptron(file, penalty, lambda: ledger_of(given), given)
         return
+    refuse_other_format(given["output"], ".json")
     estimator, ledger = options.estimator(), ledger_of(given)
     if options.classes and not given["inference"]:
         _recommend_additive(estimator, file.schema)

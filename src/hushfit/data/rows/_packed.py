@@ -3,17 +3,23 @@
 A number of a packed row is a float32, and this float32 is the value of the record for every query.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from hushfit._typing import AnyArray, IntVector, Matrix, Vector
 from hushfit.data.rows._array_blocks import SparseBlock, root_weights
+from hushfit.data.rows._persons import places
 from hushfit.data.rows._protocols import ALL_ROWS
 from hushfit.kernels import packed as kernels
-from hushfit.kernels.rows import stops_of
+from hushfit.kernels.rows import inverse_lengths, stops_of
+
+# Rows that numpy treats at once: few enough for the second-level cache.
+_TILE_ROWS = 1024
 
 
 @dataclass(frozen=True)
@@ -81,10 +87,35 @@ class PackedLayout:
         kernels.unpack(numbers, codes, *self._words, *sparse)
         return sparse
 
+    def in_words(self, numbers: AnyArray, codes: AnyArray) -> tuple[AnyArray, AnyArray]:
+        """Value and feature of each word of packed rows, followed by zeros up to a multiple of
+        four words.
+        """
+        shape = len(numbers), -(-len(self.widths) // 4) * 4
+        values, features = np.zeros(shape, np.float32), np.zeros(shape, np.uint32)
+        for first, at, count in self.runs.tolist():
+            values[:, at : at + count] = numbers[:, first : first + count]
+        features[:, self.number_at] = self.number_features
+        values[:, self.code_at] = 1.0
+        features[:, self.code_at] = self.code_starts + codes
+        return values, features
+
+    def added_up(
+        self, start: float, of_numbers: Iterable[Vector], of_labels: Iterable[Vector | float]
+    ) -> Vector:
+        """What words contribute to some rows, added to ``start`` in the order of the words."""
+        numbers, labels = iter(of_numbers), iter(of_labels)
+        total: Vector = np.asarray(start)
+        for width in self.widths:
+            total = total + next(numbers if width == 1 else labels)
+        return total
+
     def unit_scales(self, numbers: AnyArray, unit: float) -> Vector:
         """Factors that make each record a unit vector."""
         scale = np.empty(len(numbers))
-        kernels.unit_scales(numbers, self.runs, len(self.widths), unit, scale)
+        for place in places(len(numbers), _TILE_ROWS):
+            squares = np.square(numbers[place].T, dtype=np.float64, order="C")
+            scale[place] = inverse_lengths(self.added_up(unit, squares, repeat(1.0)))
         return scale
 
     @cached_property
@@ -166,28 +197,44 @@ class PackedBlock:
         return total
 
     def second_moment(self, steps: float, factors: Vector | None = None) -> Matrix:
-        size, numbers = self.layout.n_features + 1, self.numbers.shape[1] + 1
+        layout, size, numbers = self.layout, self.layout.n_features + 1, self.numbers.shape[1] + 1
         among, beside = np.zeros((numbers, numbers)), np.zeros((size, numbers))
         total = np.zeros((size, size))  # labels with labels, above the diagonal
-        rows = self.numbers, self.codes, self.layout.code_starts
-        scale = self.scale * root_weights(self.shares, factors)
-        kernels.second_moment(*rows, scale, self.unit, steps, among, beside, total)
+        at = np.empty(self.codes.shape[1], np.uint64)
+        # A power of two may be multiplied with first: no bit changes.
+        scale = steps * (self.scale * root_weights(self.shares, factors))
+        for place in places(len(scale), _TILE_ROWS):
+            own = scale[place]
+            records = np.empty((len(own), numbers))
+            np.multiply(self.numbers[place], own[:, None], out=records[:, :-1])
+            np.multiply(self.unit, own, out=records[:, -1])
+            records[own == 0.0] = 0.0
+            np.rint(records, out=records)
+            among += records.T @ records
+            labels = self.codes[place], layout.code_starts, np.rint(own), at
+            kernels.add_label_products(records, *labels, beside, total)
         total += np.triu(total, 1).T
-        at = np.append(self.layout.number_features, size - 1)
+        at = np.append(layout.number_features, size - 1)
         total[:, at] += beside
         total[at] += beside.T
         total[np.ix_(at, at)] += among
         return total
 
     def lengths(self, A: Matrix) -> Vector:
-        found = np.empty(len(self.scale))
-        kernels.lengths(*self._rows(1), self.scale, self.unit, A, stops_of(A), found)
+        found, image, stops = np.empty(len(self.scale)), np.empty(len(A)), stops_of(A)
+        for place in places(len(found), _TILE_ROWS):
+            words = self.layout.in_words(self.numbers[place], self.codes[place])
+            kernels.lengths(*words, self.scale[place], self.unit, A, stops, image, found[place])
         return found
 
     def margins(self, w: Vector) -> Vector:
-        found = np.empty(len(self.scale))
-        kernels.margins(*self._rows(1), self.scale, self.unit, w, found)
-        return found
+        layout, found = self.layout, np.empty(len(self.scale))
+        of_numbers = w[layout.number_features, None]
+        for place in places(len(found), _TILE_ROWS):
+            products = np.multiply(self.numbers[place].T, of_numbers, order="C")
+            labels = w[(layout.code_starts + self.codes[place]).T]
+            found[place] = layout.added_up(self.unit * w[-1], products, labels)
+        return np.where(self.scale == 0.0, np.nan, self.scale * found)
 
     @cached_property
     def unpacked(self) -> SparseBlock:

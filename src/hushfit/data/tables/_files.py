@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -551,7 +552,7 @@ def unnamed_file() -> Any:
         ) from None
 
 
-def write_all(file: Any, pieces: Iterable[bytes]) -> None:
+def write_all(file: Any, pieces: Iterable[bytes | bytearray]) -> None:
     """Write to an unbuffered file, which may write less than requested when a disk is full."""
     for piece in pieces:
         rest = memoryview(piece)
@@ -633,10 +634,17 @@ class _Columns:
         if absent:
             raise InvalidArgument(
                 f"{table.title} has no column {absent[0]!r}, which the schema or an option "
-                "names. Add it to the table, or correct the name."
+                f"names.{_similar(absent[0], names)} Add it to the table, or correct the name."
             )
         there = [name for name in self.optional if name in counts and name not in required]
         return required + there
+
+
+def _similar(name: str, names: Sequence[str]) -> str:
+    """The column that may have been meant. Names of columns are public."""
+    folded = {one.casefold().strip(): one for one in names}
+    found = get_close_matches(name.casefold().strip(), folded, n=1)
+    return f" It has {folded[found[0]]!r}." if found else ""
 
 
 def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:

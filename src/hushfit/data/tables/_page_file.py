@@ -40,6 +40,10 @@ class PackedPart:
     codes: AnyArray
     labels: Vector
 
+    @property
+    def columns(self) -> tuple[AnyArray, AnyArray, Vector]:
+        return self.numbers, self.codes, self.labels
+
     def __len__(self) -> int:
         return len(self.labels)
 
@@ -59,7 +63,6 @@ class PageFile:
         self.n_rows = 0
         self._file = file
         self._map: mmap.mmap | None = None
-        self._pending: list[PackedPart] = []
         self._n_pending = 0
         os.lseek(file.fileno(), _HEADER, os.SEEK_SET)
 
@@ -81,27 +84,36 @@ class PageFile:
 
     def append(self, part: PackedPart) -> None:
         """Add rows at the end."""
-        self._pending.append(part)
-        self._n_pending += len(part)
-        while self._n_pending >= PAGE_ROWS:
-            self._write_page(PAGE_ROWS)
+        done = 0
+        while done < len(part):
+            count = min(len(part) - done, PAGE_ROWS - self._n_pending)
+            pending = slice(self._n_pending, self._n_pending + count)
+            for own, given in zip(self._page_parts, part.columns, strict=True):
+                own[pending] = given[done : done + count]
+            self._n_pending, done = pending.stop, done + count
+            if self._n_pending == PAGE_ROWS:
+                self._write_page()
 
-    def _write_page(self, rows: int) -> None:
-        joined = _joined(self._pending)
-        starts, page = self._starts, bytearray(self._starts[-1])
-        wholes = joined.numbers, joined.codes, joined.labels
-        for start, whole in zip(starts, wholes, strict=False):
-            raw = whole[:rows].tobytes()
-            page[start : start + len(raw)] = raw
-        write_all(self._file, [bytes(page)])
-        rest = PackedPart(joined.numbers[rows:], joined.codes[rows:], joined.labels[rows:])
-        self._pending, self._n_pending = [rest], len(rest)
-        self.n_rows += rows
+    @cached_property
+    def _page(self) -> bytearray:
+        """The page that is being filled."""
+        return bytearray(self._starts[-1])
+
+    @property
+    def _page_parts(self) -> tuple[AnyArray, ...]:
+        return self._parts_in(self._page, 0).columns
+
+    def _write_page(self) -> None:
+        for own in self._page_parts:  # of rows of an earlier page
+            own[self._n_pending :] = 0
+        write_all(self._file, [self._page])
+        self.n_rows += self._n_pending
+        self._n_pending = 0
 
     def finish(self, key: str = "") -> None:
         """Write what is left, with a header by which a cache is known again, and map the file."""
         if self._n_pending:
-            self._write_page(self._n_pending)
+            self._write_page()
         header = json.dumps({"version": _VERSION, "key": key, "rows": self.n_rows}).encode()
         os.pwrite(self._file.fileno(), header.ljust(_HEADER), 0)
         self._open()
@@ -151,9 +163,13 @@ class PageFile:
             raise ValueError("the rows were closed")
         first = page * PAGE_ROWS
         own = slice(max(start - first, 0), min(stop - first, PAGE_ROWS))
-        offset = _HEADER + page * self._starts[-1]
+        whole = self._parts_in(self._map, _HEADER + page * self._starts[-1])
+        return PackedPart(*(column[own] for column in whole.columns))
+
+    def _parts_in(self, memory: Any, offset: int) -> PackedPart:
+        """The rows of a page that begins at a place of some memory."""
         numbers, codes, labels = (
-            np.ndarray((PAGE_ROWS, width), kind, self._map, offset + at)[own]
+            np.ndarray((PAGE_ROWS, width), kind, memory, offset + at)
             for (kind, width), at in zip(self._sections, self._starts, strict=False)
         )
         return PackedPart(numbers, codes, labels.ravel())
@@ -172,7 +188,7 @@ class PageFile:
 def _joined(parts: list[PackedPart]) -> PackedPart:
     if len(parts) == 1:
         return parts[0]
-    columns = zip(*((part.numbers, part.codes, part.labels) for part in parts), strict=True)
+    columns = zip(*(part.columns for part in parts), strict=True)
     return PackedPart(*map(np.concatenate, columns))
 
 

@@ -14,11 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 
+from hushfit._typing import IntVector
+
 _BLOCK_BYTES = 1 << 21
 # Each column of each block takes its time, so blocks of long rows are larger.
 _WIDE_BLOCK_BYTES = 1 << 23
 _LONG_ROW = 2000
 _SAMPLE_BYTES = 1 << 16
+_QUOTE, _FEED, _RETURN = b'"\n\r'
 LONGEST_ROW = 1 << 23
 _NO_NUMBER = re.compile(r"In CSV column #(\d+): .*CSV conversion error to double", re.DOTALL)
 _RAGGED = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
@@ -66,14 +69,52 @@ def row_blocks(stream: Any, delimiter: str) -> Iterator[bytes]:
 
 
 def _last_end(text: bytes, delimiter: str) -> int:
-    """Where the last whole row of a text ends."""
-    if b'"' not in text:  # a carriage return at the very end may be followed by a line feed
-        return max(text.rfind(b"\n"), text.rfind(b"\r", 0, len(text) - 1)) + 1
-    from hushfit.kernels import text_rows  # here: drafts need no compiler
+    """Where the last whole row of a text that begins with a row ends. A carriage return at the very
+    end may be the first half of a line break.
+    """
+    for start, stop in _unquoted(text, delimiter):
+        last_return = text.rfind(b"\r", start, min(stop, len(text) - 1))
+        end = max(text.rfind(b"\n", start, stop), last_return) + 1
+        if end:
+            return end
+    return 0
 
+
+def _unquoted(text: bytes, delimiter: str) -> Iterator[tuple[int, int]]:
+    """What lies between quoted cells, from the last part to the first.
+
+    A quotation mark opens a cell at its beginning, and after the mark that has closed the cell:
+    then the cell goes on. Elsewhere outside a quoted cell it is a letter like others.
+    """
+    if b'"' not in text:
+        yield 0, len(text)
+        return
     letters = np.frombuffer(text, np.uint8)
-    marks = np.flatnonzero(letters == text_rows.QUOTE)
-    return int(text_rows.last_end(letters, marks, ord(delimiter)))
+    marks = np.flatnonzero(letters == _QUOTE)
+    before = letters[marks - 1]
+    first = (before == ord(delimiter)) | (before == _FEED) | (before == _RETURN)
+    first |= marks == 0
+    opened, closed = marks[0::2], marks[1::2]
+    again = np.append(False, opened[1:] == closed[: len(opened) - 1] + 1)
+    if not (first[0::2] | again).all():
+        opened, closed = _paired(marks.tolist(), first.tolist())
+    starts = np.append(0, closed + 1)
+    stops = np.append(opened, len(text))[: len(starts)]
+    for k in reversed(range(len(starts))):
+        yield int(starts[k]), int(stops[k])
+
+
+def _paired(marks: list[int], first: list[bool]) -> tuple[IntVector, IntVector]:
+    """The marks that open a quoted cell, and those that close one, where some do neither."""
+    opened, closed, start, quoted = [], [], 0, False
+    for mark, is_first in zip(marks, first, strict=True):
+        if quoted:
+            closed.append(mark)
+            start, quoted = mark + 1, False
+        elif is_first or mark == start:
+            opened.append(mark)
+            quoted = True
+    return np.array(opened, np.int64), np.array(closed, np.int64)
 
 
 @dataclass

@@ -40,6 +40,7 @@ verify             Check every hash and seal of a ledger on disk, recompute ever
 verify_export      Check every hash, rule and total of an export, without the ledger
 """
 
+from hushfit.privacy.ledger._accounts import Account, ClosedAccount, Decide, Receipts
 from hushfit.privacy.ledger._administration import Administration
 from hushfit.privacy.ledger._chain import Entry
 from hushfit.privacy.ledger._disk_ledger import (
@@ -55,13 +56,7 @@ from hushfit.privacy.ledger._identity import (
     issue_token,
     person_of_token,
 )
-from hushfit.privacy.ledger._ledger import (
-    Account,
-    ClosedAccount,
-    Decide,
-    Ledger,
-    Receipts,
-)
+from hushfit.privacy.ledger._ledger import Ledger
 from hushfit.privacy.ledger._ledger_key import KEY_VARIABLE
 from hushfit.privacy.ledger._mounts import Mount
 from hushfit.privacy.ledger._redact import redacted

@@ -13,10 +13,10 @@ from hushfit.privacy import _check
 from hushfit.privacy._budget import Budget, Spent
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.costs import cost_from_dict
+from hushfit.privacy.ledger._accounts import Decide
 from hushfit.privacy.ledger._chain import NO_ENTRIES, Book, Entry
 from hushfit.privacy.ledger._grown import Grown
 from hushfit.privacy.ledger._identity import Identity
-from hushfit.privacy.ledger._ledger import Decide
 from hushfit.privacy.ledger._ledger_key import key_from_environment
 from hushfit.privacy.ledger._sqlite import Database, SqliteDatabase
 from hushfit.privacy.ledger._tally import Receipt, Tally
