@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -20,6 +21,13 @@ MODULES = {
     ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(Path(hushfit.__file__).parent.rglob("*.py"))
 }
+
+
+@cache
+def tree_of(path):
+    """The syntax tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
 
 HEAVY = ["numpy", "scipy", "sklearn", "numba", "pandas", "polars", "opendp", "dp_accounting"]
 
@@ -104,8 +112,15 @@ def imported_when_loaded(tree):
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
-        elif not isinstance(node, ast.FunctionDef) and "TYPE_CHECKING" not in ast.dump(node):
+        elif isinstance(node, ast.stmt | ast.ExceptHandler) and not is_left_out(node):
             yield from imported_when_loaded(node)
+
+
+def is_left_out(statement):
+    """Whether a statement does not run with the module: a function, or imports for types."""
+    return isinstance(statement, ast.FunctionDef) or (
+        isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
+    )
 
 
 def modules_named(nodes):
@@ -121,7 +136,7 @@ def modules_named(nodes):
 
 def private_imports(module, path):
     """Private modules of packages that the module is not in."""
-    for name in modules_named(ast.walk(ast.parse(path.read_text(encoding="utf-8")))):
+    for name in modules_named(ast.walk(tree_of(path))):
         package, _, rest = name.partition("._")
         if name in MODULES and rest and not f"{module}.".startswith(f"{package}."):
             yield name
@@ -155,15 +170,11 @@ def cycle_in(graph):
 
 
 def test_no_modules_import_each_other_when_they_are_loaded():
-    trees = {
-        module: ast.parse(path.read_text(encoding="utf-8")) for module, path in MODULES.items()
+    needed = {
+        module: {*modules_named(imported_when_loaded(tree_of(path)))}
+        for module, path in MODULES.items()
     }
-    assert (
-        cycle_in(
-            {module: {*modules_named(imported_when_loaded(tree))} for module, tree in trees.items()}
-        )
-        == []
-    )
+    assert cycle_in(needed) == []
     assert cycle_in({"a": {"b"}, "b": {"a"}, "c": set()}) == ["a", "b"]
 
 
@@ -171,7 +182,7 @@ def test_a_package_says_a_line_about_everything_in_it():
     for module, path in MODULES.items():
         if path.name != "__init__.py" or module == "hushfit":
             continue
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = tree_of(path)
         said = {line.split()[0] for line in (ast.get_docstring(tree) or "").split("\n") if line}
         folders = {
             f"{home.name}/" for home in path.parent.iterdir() if (home / "__init__.py").is_file()

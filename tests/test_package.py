@@ -69,6 +69,12 @@ def test_the_archives_pass_the_checks_of_the_index(built):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_no_two_test_files_share_a_name():
+    """The folders of tests are no packages, so pytest would refuse to collect both."""
+    names = [path.name for path in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(names) == sorted({*names})
+
+
 def test_one_version_everywhere():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     recipe = (ROOT / "packaging/conda/meta.yaml").read_text(encoding="utf-8")

@@ -12,3 +12,10 @@ def test_names_and_titles_are_printed_as_they_are(capsys):
     assert "[40-50)" in lines[2]
     assert "[bold]" in lines[2]
     assert "[a]" in lines[4]
+
+
+def test_a_misspelt_verb_is_told_the_one_that_was_meant(hushfit):
+    refused = hushfit("evalute", "model.json")
+    assert refused.code == 2
+    assert "Did you mean evaluate?" in refused.err
+    assert "Did you mean" not in hushfit("xyz").err

@@ -109,6 +109,19 @@ def answers(estimator, rows):
     return how(rows)
 
 
+@pytest.mark.parametrize("name", sorted(set(FITTED) - {"selector"}))
+def test_a_loaded_model_predicts_by_itself(name, tmp_path):
+    save_model(FITTED[name], tmp_path / "model.json")
+    model, rows = load_model(tmp_path / "model.json"), rows_of(name)
+    np.testing.assert_array_equal(model.predict(rows), FITTED[name].predict(rows))
+
+
+def test_a_loaded_selector_says_that_it_transforms(tmp_path):
+    save_model(FITTED["selector"], tmp_path / "model.json")
+    with pytest.raises(InvalidArgument, match=r"estimator\.transform"):
+        load_model(tmp_path / "model.json").predict(X)
+
+
 @pytest.mark.parametrize("name", FITTED)
 def test_a_file_gives_back_what_was_fitted(name, tmp_path):
     estimator, rows = FITTED[name], rows_of(name)

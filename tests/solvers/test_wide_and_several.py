@@ -189,6 +189,48 @@ def test_a_wide_histogram_finds_the_factor(factor):
     np.testing.assert_allclose(run(solver, problem, curator).w, w, rtol=0.12)
 
 
+@pytest.mark.parametrize(("epsilon", "most"), [(0.1, 0.1), (0.2, 0.06)])
+def test_two_classes_are_close_to_their_frequencies_where_noise_hides_the_rows(epsilon, most):
+    """Weak effects: with the usual prior alone the log-loss was .24 and .12 above theirs."""
+    rng = np.random.default_rng(3)
+    X = rng.random((2000, 13))
+    score = 0.5 * (X - 0.5) @ rng.normal(size=13) - 0.85
+    y = (rng.random(2000) < 1 / (1 + np.exp(-score))).astype(int)
+    losses = []
+    for seed in range(6):
+        model = PrivateLogisticRegression(epsilon=epsilon, classes=[0, 1], random_state=seed)
+        with pytest.warns(InsecureNoiseWarning):
+            model.fit(X, y)
+        losses.append(-float(model.predict_log_proba(X)[np.arange(2000), y].mean()))
+    frequencies = -float(np.log(np.bincount(y) / 2000)[y].mean())
+    assert np.mean(losses) <= frequencies + most
+
+
+@pytest.mark.parametrize(
+    ("noise", "share"), [(0.0, 0.0), (0.015, 0.0), (0.0225, 0.5), (0.03, 1.0), (9.0, 1.0)]
+)
+def test_margins_may_mean_nothing_where_noise_is_large(noise, share):
+    """The prior changes gradually, and not at all on tables that show what margins mean."""
+    assert recalibrated._hidden_share(noise) == pytest.approx(share)
+
+
+@pytest.mark.parametrize("prior_mean", [-1.0, 0.0, 0.5])
+@pytest.mark.parametrize("noise", [1e-6, 30.0, 1e6])
+def test_a_factor_that_noise_hides_is_smaller_and_one_that_counts_show_is_the_same(
+    noise, prior_mean
+):
+    """Counts of margins with the factor one, nearly exact and as good as unknown."""
+    edges = np.array([-1.6, -0.8, -0.3, 0.0, 0.3, 0.8, 1.6])
+    counts = 1000.0 * np.array([20, 50, 60, 60, 80, 160, 200, 300])
+    usual, hidden = (
+        recalibrated._factor(counts, edges, noise, prior_mean, hidden=share) for share in (0.0, 1.0)
+    )
+    if noise == 1e6:
+        assert hidden < 0.8 * usual
+    else:
+        assert hidden == pytest.approx(usual, rel=0.05)
+
+
 class _Given:
     """A solver that returns given weights, and asks for one gradient."""
 

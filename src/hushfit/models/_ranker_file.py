@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from hushfit._typing import Vector
 from hushfit._write import write_whole
 from hushfit.data.lists import RankingSchema
 from hushfit.errors import InvalidArgument
@@ -63,6 +64,19 @@ class RankingModel:
     def guarantee(self) -> Guarantee:
         """The guarantee of the model."""
         return self.estimator.privacy_
+
+    def predict(self, X: Any) -> Vector:
+        """The score of each document: within a list, higher is nearer to the top.
+
+        Parameters
+        ----------
+        X : array of shape (n_documents, n_features)
+
+        Returns
+        -------
+        array of shape (n_documents,)
+        """
+        return np.asarray(self.estimator.predict(X))
 
 
 def save_ranker(

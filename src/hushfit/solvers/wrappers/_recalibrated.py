@@ -3,8 +3,8 @@
 Clipping, shrinkage and early stopping leave weights that rank well but are too long or too short
 for their probabilities. The right factor ``a`` makes the derivative of the log-loss along the
 weights vanish. A noisy histogram of the signed margins gives that derivative for every ``a`` at
-once; where noise dominates it, a prior decides. The factor is positive, so no predicted class
-changes.
+once; where noise dominates it, a prior decides, which then allows for margins that mean nothing.
+The factor is positive, so no predicted class changes.
 """
 
 import math
@@ -37,6 +37,11 @@ _OUTER_BIN = 1.1  # position assumed for an unbounded bin, in units of its edge
 _PRIOR_FACTOR, _PRIOR_MARGIN, _PRIOR_STD = 0.85, 3.6, 0.4
 _WIDE_PRIOR_MEAN = -0.2  # without a second moment
 _LOG_FACTORS = np.linspace(-3, 3, 601)
+# Noise of a bin, as a share of the rows, from which on margins may mean nothing, and where that is
+# as likely beforehand as that they are as usual. The factor may then be anything up to so many
+# standard deviations above the usual one.
+_HIDING_NOISE, _HIDDEN_NOISE = 0.015, 0.03
+_SURPRISE, _MOST_DEVIATIONS = 0.5, 2.0
 
 
 @dataclass(frozen=True)
@@ -88,7 +93,9 @@ class Recalibrated:
         counts, noise = self._histogram(w, edges, problem, door)
         prior_mean = 0.5 * np.log(_PRIOR_FACTOR) + 0.5 * np.log(_PRIOR_MARGIN / spread)
         # Counts as if every unit had the weight one, which the prior is measured against.
-        return w * _factor(counts / mean_weight, edges, noise / mean_weight, prior_mean)
+        counts, noise = counts / mean_weight, noise / mean_weight
+        hidden = _hidden_share(noise / problem.n_units)
+        return w * _factor(counts, edges, noise, prior_mean, hidden=hidden)
 
     def _histogram(
         self, w: Vector, edges: Vector, problem: Problem, door: Door
@@ -117,8 +124,13 @@ def _factor(
     noise: float,
     prior_mean: float,
     seen: BoolVector | None = None,
+    hidden: float = 0.0,
 ) -> float:
-    """Most probable factor on the weights, given noisy counts of the bins (of those seen)."""
+    """Most probable factor on the weights, given noisy counts of the bins (of those seen).
+
+    As far as noise has ``hidden`` what margins mean, the posterior mean with a prior that allows
+    for any smaller factor.
+    """
     middles = (edges[1:] + edges[:-1]) / 2
     margins = np.concatenate([[_OUTER_BIN * edges[0]], middles, [_OUTER_BIN * edges[-1]]])
     slopes = margins * expit(-np.exp(_LOG_FACTORS)[:, None] * margins)
@@ -126,5 +138,24 @@ def _factor(
         slopes = slopes * seen
     derivative = slopes @ counts
     std = np.maximum(max(noise, 1.0) * np.linalg.norm(slopes, axis=1), 1e-12)
-    misfit = (derivative / std) ** 2 + ((_LOG_FACTORS - prior_mean) / _PRIOR_STD) ** 2
-    return float(np.exp(_LOG_FACTORS[misfit.argmin()]))
+    evidence = -((derivative / std) ** 2) / 2
+    usual = -(((_LOG_FACTORS - prior_mean) / _PRIOR_STD) ** 2) / 2
+    most_probable = float(_LOG_FACTORS[(evidence + usual).argmax()])
+    mean = _posterior_mean(evidence, usual, prior_mean) if hidden else most_probable
+    return math.exp((1 - hidden) * most_probable + hidden * mean)
+
+
+def _hidden_share(noise: float) -> float:
+    """From 0 to 1, by the noise of a bin as a share of the rows."""
+    return min(max((noise - _HIDING_NOISE) / (_HIDDEN_NOISE - _HIDING_NOISE), 0.0), 1.0)
+
+
+def _posterior_mean(evidence: Vector, usual: Vector, prior_mean: float) -> float:
+    """Mean logarithm of the factor, which is as usual or anything smaller."""
+    near = np.exp(usual)
+    any_smaller = np.where(prior_mean + _MOST_DEVIATIONS * _PRIOR_STD >= _LOG_FACTORS, 1.0, 0.0)
+    any_smaller[0] = 1.0
+    prior = (1 - _SURPRISE) * near / near.sum() + _SURPRISE * any_smaller / any_smaller.sum()
+    logs = evidence + np.log(np.maximum(prior, 1e-300))
+    weights = np.exp(logs - logs.max())
+    return float(weights @ _LOG_FACTORS / weights.sum())
