@@ -10,7 +10,7 @@ import click
 
 from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import refuse_other_format
-from hushfit.cli._paid_model import note_account_of_rows
+from hushfit.cli._paid_model import note_account_of_rows, refuse_large_delta
 from hushfit.cli._printing import at_terminal, print_json, print_panel, reading_bar
 
 
@@ -25,6 +25,7 @@ def fit_perceptron(
     from hushfit.privacy.ledger import redacted
     from hushfit.torch import network_bytes
     from hushfit.torch import save_network as save
+    from hushfit.unit import ROW
 
     if penalty.name != "none" or penalty.choice.constraint is not None:
         key = "constraint" if penalty.name == "none" else "name"
@@ -42,7 +43,8 @@ def fit_perceptron(
     estimator = _estimator(file, payer_of(ledger, given), given)
     note_account_of_rows(ledger, file.schema.person)
     X, y, persons = _read(file.schema, given)
-    _refuse_large_delta(given, len(X) if persons is None else persons.n_persons)
+    n_units, unit = (len(X), ROW) if persons is None else (persons.n_persons, persons.unit)
+    refuse_large_delta(given["delta"], n_units, unit, given["allow_large_delta"])
     estimator.fit(X, y, groups=persons)
     promise = estimator.privacy_
     estimator.privacy_ = replace(promise, public=(*promise.public, public_of(file.schema)))
@@ -129,14 +131,3 @@ def _read(schema: Any, given: dict[str, Any]) -> tuple[Any, Any, Any]:
     if schema.person is not None:
         persons = index.persons(owners, schema.privacy_unit, f"column {schema.person!r}")
     return X, y, persons
-
-
-def _refuse_large_delta(given: dict[str, Any], n_rows: int) -> None:
-    from hushfit.errors import InvalidArgument
-
-    if given["delta"] > 1 / max(n_rows, 1) and not given["allow_large_delta"]:
-        raise InvalidArgument(
-            f"--delta {given['delta']:g} is above 1/n = {1 / max(n_rows, 1):.2g}. Nothing was "
-            f"spent. Use a delta well below it, for instance {0.1 / max(n_rows, 1):.0e}, or "
-            "--allow-large-delta."
-        )

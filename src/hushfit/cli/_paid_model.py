@@ -54,18 +54,22 @@ def ledger_of(given: dict[str, Any]) -> Any:
     return Ledger(given["ledger"], dataset=given["dataset"])
 
 
-def refuse_large_delta(delta: float, n_units: int, unit: Any, allowed: bool = False) -> None:
-    """Refuse a delta that publishing a row at random would satisfy, unless it is allowed."""
+def refuse_large_delta(delta: float, n_units: int, unit: Any, allowed: bool | None = None) -> None:
+    """Refuse a delta that publishing a row at random would satisfy, unless it is allowed.
+
+    ``allowed`` is None for commands without an option for that.
+    """
     from hushfit.errors import InvalidArgument
 
-    if delta <= 1 / n_units or allowed:
+    share = 1 / max(n_units, 1)
+    if delta <= share or allowed:
         return
-    n = "n" if not unit.is_person else f"(number of {unit.plural})"
-    everything = "all rows of one person" if unit.is_person else "one row in full"
+    everything = f"all {unit.record}s of one person" if unit.is_person else f"one {unit.record}"
+    otherwise = "" if allowed is None else ", or --allow-large-delta"
     raise InvalidArgument(
-        f"--delta {delta:g} is above 1/{n} = {1 / n_units:.2g}: publishing {everything}, chosen at "
-        "random, would also satisfy that guarantee. Nothing was spent. Use a delta well below it, "
-        f"for instance {0.1 / n_units:.0e}, or --allow-large-delta."
+        f"--delta {delta:g} is above 1/(number of {unit.plural}) = {share:.2g}: publishing "
+        f"{everything} in full, chosen at random, would also satisfy that guarantee. Nothing was "
+        f"spent. Use a delta well below it, for instance {0.1 * share:.0e}{otherwise}."
     )
 
 

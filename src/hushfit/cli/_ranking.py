@@ -33,6 +33,7 @@ def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
         note_account_of_rows,
         note_bound_account,
         print_paid,
+        refuse_large_delta,
         write_paid,
     )
     from hushfit.models import Provenance, RankingModel, paid_receipt, ranker_json
@@ -44,7 +45,8 @@ def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
     note_account_of_rows(ledger, schema.person)
     table = documents_in(given["tables"], schema, TableOptions.of(given))
     persons = _persons(table.list_persons(), schema)
-    _refuse_large_delta(given, table, persons)
+    n_units, unit = _units(table, persons)
+    refuse_large_delta(given["delta"], n_units, unit, given["allow_large_delta"])
     with reserved_space(given["output"], (1 << 16) + 96 * table.X.shape[1]):
         estimator.fit(table.X, table.y, qid=table.qid, persons=persons)
     command = redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
@@ -54,6 +56,16 @@ def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
     write_paid(text, digest, record, ledger, Path(given["output"]))
     print_paid(model, ledger, digest, given, "lists")
     note_bound_account(ledger, receipt)
+
+
+def _units(table: Any, persons: Any) -> tuple[int, Any]:
+    """How many lists or persons are protected, and which of the two."""
+    from hushfit.data.lists import list_starts
+    from hushfit.unit import LIST
+
+    if persons is not None:
+        return persons.n_persons, persons.unit
+    return len(list_starts(len(table.qid), table.qid)) - 1, LIST
 
 
 def _settled(schema: Any, given: dict[str, Any]) -> Any:
@@ -130,22 +142,6 @@ def _estimator(schema: Any, ledger: Any, given: dict[str, Any]) -> Any:
         random_state=given["seed"],
         verbose=int(at_terminal(given["as_json"])),
     )
-
-
-def _refuse_large_delta(given: dict[str, Any], table: Any, persons: Any) -> None:
-    from hushfit.data.lists import list_starts
-    from hushfit.errors import InvalidArgument
-
-    n_lists = len(list_starts(len(table.qid), table.qid)) - 1
-    n_units = n_lists if persons is None else persons.n_persons
-    if given["delta"] > 1 / n_units and not given["allow_large_delta"]:
-        units = "lists" if persons is None else "persons"
-        raise InvalidArgument(
-            f"--delta {given['delta']:g} is above one over the {n_units} {units}: publishing all "
-            f"that is protected of one of them, chosen at random, would also satisfy that "
-            f"guarantee. Nothing was spent. Use a delta well below it, for instance "
-            f"{0.1 / n_units:.0e}, or --allow-large-delta."
-        )
 
 
 def evaluate_lists(

@@ -248,7 +248,7 @@ def _described(
     columns, persons = _read(schema, survey, given)
     unit = ROW if persons is None else persons.unit
     n_units = len(next(iter(columns.values()))) if persons is None else persons.n_persons
-    refuse_large_delta(given["delta"], max(n_units, 1), unit)
+    refuse_large_delta(given["delta"], n_units, unit)
     shown = shares, given["level"], given["simultaneous"]
     return describe_columns(columns, survey, persons, given["adjacency"], terms, *shown)
 

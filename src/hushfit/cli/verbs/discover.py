@@ -132,7 +132,7 @@ def _found(schema: Any, names: list[str], ledger: Any, given: dict[str, Any]) ->
     unit, n_rows = schema.privacy_unit, len(cells[names[0]])
     persons = None if ids is None else persons_of(ids, n_rows, unit)
     count = n_rows if persons is None else persons.n_persons
-    refuse_large_delta(given["delta"], max(count, 1), ROW if persons is None else unit)
+    refuse_large_delta(given["delta"], count, ROW if persons is None else unit)
     encoder = SchemaEncoder(
         discover=names,
         epsilon=given["epsilon"],
