@@ -47,13 +47,6 @@ def test_the_arguments_of_a_search_are_explained():
         PrivateSearchCV(PrivateRidge(), param_grid={})
 
 
-def test_a_network_explains_its_arguments():
-    from hushfit.torch import PrivateMLPClassifier
-
-    with pytest.raises(TypeError, match="Use hidden"):
-        PrivateMLPClassifier(hidden_layer_sizes=(8,))
-
-
 def test_copies_need_no_arguments():
     model = PrivateLogisticRegression(epsilon=2.0, classes=["a", "b"])
     for made in (clone(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
