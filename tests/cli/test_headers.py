@@ -122,3 +122,27 @@ def test_options_of_another_format_are_refused(hushfit, folder):
         assert refused.code == 2
         assert f"{option[0]} would be ignored: t.parquet is read as parquet" in refused.err
     assert not Path("m.json").exists()
+
+
+@pytest.mark.parametrize("header", [None, 2])
+@pytest.mark.parametrize(
+    ("asked", "cells"),
+    [(("age", "name"), "12.5,Lovelace,0,0"), (("Lovelac", "code"), "12.5,Lovelace,c1,c2")],
+)
+def test_no_cell_of_a_row_that_is_no_header_is_shown(tmp_path, header, asked, cells):
+    """A file without a header, or with another one than was said: its names are cells of a row."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"{cells}\n{cells}\n")
+    (table,) = find_tables([str(path)], form=TextForm(header=header))
+    with pytest.raises(InvalidArgument) as refused:
+        list(table_batches(table, asked))
+    message = str(refused.value).replace(str(tmp_path), "").replace(repr(asked[0]), "")
+    assert not any(cell in message for cell in ("Lovelace", "12.5", "'0'", "c1"))
+
+
+def test_a_name_in_other_letters_is_shown(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Patient Age,b\n1,2\n")
+    (table,) = find_tables([str(path)])
+    with pytest.raises(InvalidArgument, match="It has 'Patient Age'"):
+        list(table_batches(table, ("patient_age",)))

@@ -396,7 +396,7 @@ def test_no_refusal_tells_of_a_grade_outside_its_range(folder, capsys, odd, read
         (folder / "ranks.csv").write_text(lines)
         altered(folder, lambda all_lines, g=grade: [f"{all_lines[0][:-1]}{g}", *all_lines[1:]])
         assert fit("ranks.csv", "schema.toml", "--overwrite") == 0
-        said.append(capsys.readouterr())
+        said.append(capsys.readouterr().err)
         weights.append(load_ranker("model.json").estimator.weights_)
     np.testing.assert_array_equal(*weights)
     assert said[0] == said[1]
@@ -406,6 +406,12 @@ def test_lists_without_a_relevant_document_are_fitted_as_all_others(folder):
     """Whether there is one is private: a refusal would tell it."""
     altered(folder, lambda lines: [f"{line[:-1]}0" for line in lines])
     assert fit("ranks.csv", "schema.toml") == 0
+
+
+def test_a_schema_that_nests_too_deeply_is_refused_in_words(folder, capsys):
+    (folder / "schema.toml").write_text("x = " + "[" * 100_000)
+    assert fit("ranks.csv", "schema.toml") == 2
+    assert "too deeply" in flat(capsys.readouterr().err)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ class RankingSchema:
         """Read a file; None if it describes no lists: it has no ``query``."""
         try:
             contents = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError):
+        except (OSError, ValueError, RecursionError):
             return None  # whoever reads it as the schema of a table says what is wrong
         if not isinstance(contents.get("query"), str):
             return None

@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
@@ -627,7 +626,7 @@ class _Columns:
         twice = sorted(name for name, count in counts.items() if count > 1)
         if twice:
             raise InvalidArgument(
-                f"{table.title} has the columns {twice[:5]} twice. Give each its own name."
+                f"{table.title} has {self._shown(twice)} twice. Give each its own name."
             )
         required = list(names if self.required is None else self.required)
         absent = [name for name in required if name not in counts]
@@ -639,12 +638,24 @@ class _Columns:
         there = [name for name in self.optional if name in counts and name not in required]
         return required + there
 
+    def _shown(self, twice: Sequence[str]) -> str:
+        """Names that are there twice, if they were asked for: in a file without a header, or with
+        another one than was said, they are the cells of a row.
+        """
+        asked = twice if self.required is None else [n for n in twice if n in self.required]
+        return f"the columns {list(asked[:5])}" if asked else "a column that was not asked for"
+
 
 def _similar(name: str, names: Sequence[str]) -> str:
-    """The column that may have been meant. Names of columns are public."""
-    folded = {one.casefold().strip(): one for one in names}
-    found = get_close_matches(name.casefold().strip(), folded, n=1)
-    return f" It has {folded[found[0]]!r}." if found else ""
+    """The column that may have been meant: the same but for case, blanks and signs. Another name
+    may be a cell, in a file without a header, and is not shown.
+    """
+    found = next((one for one in names if _letters(one) == _letters(name)), None)
+    return f" It has {found!r}." if found is not None and _letters(name) else ""
+
+
+def _letters(name: str) -> str:
+    return "".join(filter(str.isalnum, name.casefold()))
 
 
 def _parquet(table: Table, columns: "_Columns", watch: Watch) -> Iterator[Any]:
