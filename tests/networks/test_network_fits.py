@@ -336,3 +336,8 @@ def test_importing_the_library_does_not_import_torch():
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_a_network_explains_its_arguments():
+    with pytest.raises(TypeError, match="Use hidden"):
+        PrivateMLPClassifier(hidden_layer_sizes=(8,))

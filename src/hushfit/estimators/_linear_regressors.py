@@ -98,7 +98,7 @@ class PrivateLinearRegression(_PrivateLinearRegressor):
     --------
     >>> import numpy as np
     >>> from hushfit import PrivateLinearRegression
-    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> X = np.linspace(0, 1, 30_000)[:, None]
     >>> model = PrivateLinearRegression(
     ...     epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
     ... )
@@ -194,7 +194,7 @@ class PrivateRidge(_PrivateLinearRegressor):
     --------
     >>> import numpy as np
     >>> from hushfit import PrivateRidge
-    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> X = np.linspace(0, 1, 30_000)[:, None]
     >>> model = PrivateRidge(
     ...     alpha=0.01, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
     ... )
@@ -283,7 +283,7 @@ class PrivateLasso(_PrivateLinearRegressor):
     --------
     >>> import numpy as np
     >>> from hushfit import PrivateLasso
-    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> X = np.linspace(0, 1, 30_000)[:, None]
     >>> model = PrivateLasso(
     ...     alpha=0.01, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
     ... )
@@ -344,7 +344,7 @@ class PrivateElasticNet(_PrivateLinearRegressor):
     --------
     >>> import numpy as np
     >>> from hushfit import PrivateElasticNet
-    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> X = np.linspace(0, 1, 30_000)[:, None]
     >>> model = PrivateElasticNet(
     ...     l1_ratio=0.9, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
     ... )
@@ -438,7 +438,7 @@ class PrivateHuberRegressor(_PrivateLinearRegressor):
     --------
     >>> import numpy as np
     >>> from hushfit import PrivateHuberRegressor
-    >>> X = np.linspace(0, 1, 2000)[:, None]
+    >>> X = np.linspace(0, 1, 30_000)[:, None]
     >>> model = PrivateHuberRegressor(
     ...     threshold=1.5, epsilon=1.0, delta=1e-6, feature_bounds=(0, 1), target_bounds=(0, 10)
     ... )

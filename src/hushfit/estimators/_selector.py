@@ -54,8 +54,8 @@ class PrivateFeatureSelector(ExplainsArguments, PersonSettings, SelectorMixin, B
     --------
     >>> import numpy as np
     >>> from hushfit import PrivateFeatureSelector
-    >>> y = np.array([0, 1] * 1000)
-    >>> X = np.column_stack([np.full(2000, 0.5), y, np.full(2000, 0.2)])
+    >>> X = np.random.default_rng(0).integers(0, 2, (4000, 3))
+    >>> y = X[:, 1]
     >>> selector = PrivateFeatureSelector(
     ...     n_features_to_select=1, epsilon=1.0, delta=1e-6, classes=[0, 1], feature_bounds=(0, 1)
     ... )
