@@ -108,7 +108,7 @@ REFUSED = {
     "quantiles that are none": (("--epsilon", 1, "--quantiles", "half"), "not a list of shares"),
     "quantiles outside": (("--epsilon", 1, "--quantiles", "50"), "between 0 and 1"),
     "a level of 95": (("--epsilon", 1, "--level", 95), "--level 95"),
-    "a large delta": (("--epsilon", 1, "--delta", 0.01), "above 1/(number of rows)"),
+    "a large delta": (("--epsilon", 1, "--delta", 0.01), r"above 1/.number of rows. ="),
     "a negative epsilon": (("--epsilon", -1), "--epsilon -1"),
 }
 
