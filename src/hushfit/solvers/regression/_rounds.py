@@ -34,6 +34,9 @@ _METRIC_ERROR_SHARE = 0.1
 # Where full steps could diverge, the first rounds count as so many; doubled whenever the gradient
 # grows by this factor.
 _PSEUDO_ROUNDS, _GROWTH = 4.0, 1.2
+# There a round errs by this share of the way that the weights have moved since, beyond what noise
+# moves them: its variance so many times.
+_CURVATURE_CHANGE, _NOISE_MOVES = 0.5, 2.0
 _MOST_DIRECTIONS = 20
 # Weights stay within so many times the spread of the targets, in whitened coordinates.
 _MOST_SPREAD = 2.0
@@ -188,27 +191,45 @@ class Rounds:
 
 class _Average:
     """Average of the rounds by their precision: in each, weights plus gradient estimate the best
-    weights.
+    weights. Where full steps could diverge, earlier rounds count less the further the weights have
+    moved since: there curvature changes on the way.
     """
 
     def __init__(self, information: Vector, pseudo: float, most: float) -> None:
         self._h, self._pseudo, self._most, self._size = information, pseudo, most, math.inf
         self._weighted, self._precision, self._last = np.zeros((3, len(information)))
+        self._place, self._rounds = np.zeros(len(information)), 0
 
     def add(self, at: Vector, step: Vector, variance: Vector, s: float) -> None:
         self._last = self._h**2 / variance
+        if self._pseudo and self._rounds:
+            self._discount(at)
         self._weighted = self._weighted + self._h * (at + step) / variance
         self._precision = self._precision + self._last
+        self._rounds += 1
+        self._place = self._place + (at - self._place) * (self._last / self._precision)
         d = len(step)
         size = math.sqrt(max(float(step @ step) - d * s**2, 0.0))
         if size > _GROWTH * self._size + 3 * s * (2 * d) ** 0.25:
             self._pseudo = min(2 * self._pseudo, self._most)
         self._size = size
 
+    def _discount(self, at: Vector) -> None:
+        """Earlier rounds err by a share of the way from their mean place; noise alone moves the
+        weights too, by about its own size.
+        """
+        noise = self._h**2 / self._precision
+        moved = max(float(np.mean((at - self._place) ** 2 - _NOISE_MOVES * noise)), 0.0)
+        kept = 1 / (1 / self._precision + _CURVATURE_CHANGE**2 * moved / self._h**2)
+        # No step is longer than twice the first one.
+        kept = np.maximum(kept, np.minimum(self._precision, (self._pseudo / 2 - 1) * self._last))
+        self._weighted = self._weighted * (kept / self._precision)
+        self._precision = kept
+
     def current(self) -> tuple[Vector, Vector]:
         # Fewer rounds than these count as so many: first steps are shorter, and nothing remains
         # of it later on.
-        held = np.maximum(self._precision, self._pseudo * self._last)
+        held = self._precision + max(self._pseudo - self._rounds, 0.0) * self._last
         return self._weighted / held, 1 / held
 
 
