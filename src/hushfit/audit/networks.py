@@ -100,7 +100,7 @@ _TARGETS = {
         NetworkSGD(3, learning_rate=_TINY, rate=1.0), 1.0, PrivacyUnit.person()
     ),
     "network dp-adam": NetworkTarget(NetworkAdam(3, learning_rate=_TINY, rate=1.0), 1.0),
-    "network bls, sampled": NetworkTarget(NetworkBLS(expected_steps=3, rate=0.5), 0.5),
+    "network bls, sampled": NetworkTarget(NetworkBLS(expected_steps=2, rate=0.5), 0.5),
 }
 assert tuple(_TARGETS) == NETWORK_ATTACKS
 

@@ -177,7 +177,7 @@ TARGETS: dict[str, Target] = {
         goal=0.7,
         note="the cost covers every direction of the metric",
     ),
-    "objective": Target(ObjectivePerturbation(kappa=0.005), gaussian=True),
+    "objective": Target(ObjectivePerturbation(kappa=0.005), gaussian=True, repeats=2),
     "objective-kifer": Target(
         ClassicObjective(),
         goal=0.15,
