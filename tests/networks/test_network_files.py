@@ -326,7 +326,7 @@ def test_the_command_line_protects_persons(tmp_path, capsys):
     assert unit.is_person
     assert (unit.column, unit.rows_per_person) == ("patient", 3)
     assert run([*fit, "--delta", "0.02", "-o", model + "2"]) != 0
-    assert "above 1/n" in capsys.readouterr().err
+    assert "above 1/(number of persons)" in capsys.readouterr().err
 
 
 def test_a_network_of_many_columns_is_recognised_wherever_its_format_is_stated(tmp_path):
