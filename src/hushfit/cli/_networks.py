@@ -10,7 +10,7 @@ import click
 
 from hushfit.cli._dry_run import payer_of
 from hushfit.cli._files import refuse_other_format
-from hushfit.cli._paid_model import note_account_of_rows, refuse_large_delta
+from hushfit.cli._paid_model import note_account_of_rows, refuse_large_delta, units_in
 from hushfit.cli._printing import at_terminal, print_json, print_panel, reading_bar
 
 
@@ -43,8 +43,8 @@ def fit_perceptron(
     estimator = _estimator(file, payer_of(ledger, given), given)
     note_account_of_rows(ledger, file.schema.person)
     X, y, persons = _read(file.schema, given)
-    n_units, unit = (len(X), ROW) if persons is None else (persons.n_persons, persons.unit)
-    refuse_large_delta(given["delta"], n_units, unit, given["allow_large_delta"])
+    units = units_in(len(X), persons, ROW)
+    refuse_large_delta(given["delta"], *units, given["allow_large_delta"])
     estimator.fit(X, y, groups=persons)
     promise = estimator.privacy_
     estimator.privacy_ = replace(promise, public=(*promise.public, public_of(file.schema)))

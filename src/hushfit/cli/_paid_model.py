@@ -54,6 +54,11 @@ def ledger_of(given: dict[str, Any]) -> Any:
     return Ledger(given["ledger"], dataset=given["dataset"])
 
 
+def units_in(n_records: int, persons: Any, record: Any) -> tuple[int, Any]:
+    """How many units are protected, and what they are: persons, or else the records themselves."""
+    return (n_records, record) if persons is None else (persons.n_persons, persons.unit)
+
+
 def refuse_large_delta(delta: float, n_units: int, unit: Any, allowed: bool | None = None) -> None:
     """Refuse a delta that publishing a row at random would satisfy, unless it is allowed.
 

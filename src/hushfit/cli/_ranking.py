@@ -34,10 +34,13 @@ def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
         note_bound_account,
         print_paid,
         refuse_large_delta,
+        units_in,
         write_paid,
     )
+    from hushfit.data.lists import list_starts
     from hushfit.models import Provenance, RankingModel, paid_receipt, ranker_json
     from hushfit.privacy.ledger import redacted
+    from hushfit.unit import LIST
 
     schema = _settled(schema, given)
     ledger = open_ledger()
@@ -45,8 +48,9 @@ def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
     note_account_of_rows(ledger, schema.person)
     table = documents_in(given["tables"], schema, TableOptions.of(given))
     persons = _persons(table.list_persons(), schema)
-    n_units, unit = _units(table, persons)
-    refuse_large_delta(given["delta"], n_units, unit, given["allow_large_delta"])
+    n_lists = len(list_starts(len(table.qid), table.qid)) - 1
+    units = units_in(n_lists, persons, LIST)
+    refuse_large_delta(given["delta"], *units, given["allow_large_delta"])
     with reserved_space(given["output"], (1 << 16) + 96 * table.X.shape[1]):
         estimator.fit(table.X, table.y, qid=table.qid, persons=persons)
     command = redacted(shlex.join(["hushfit", *click.get_current_context().find_root().obj]))
@@ -56,16 +60,6 @@ def fit_lists(schema: Any, open_ledger: Callable[[], Any], given: dict[str, Any]
     write_paid(text, digest, record, ledger, Path(given["output"]))
     print_paid(model, ledger, digest, given, "lists")
     note_bound_account(ledger, receipt)
-
-
-def _units(table: Any, persons: Any) -> tuple[int, Any]:
-    """How many lists or persons are protected, and which of the two."""
-    from hushfit.data.lists import list_starts
-    from hushfit.unit import LIST
-
-    if persons is not None:
-        return persons.n_persons, persons.unit
-    return len(list_starts(len(table.qid), table.qid)) - 1, LIST
 
 
 def _settled(schema: Any, given: dict[str, Any]) -> Any:

@@ -100,6 +100,15 @@ def with_numbers(X: Any) -> Any:
     return _with_columns_of_arrow(X) if hasattr(X, "set_column") else X
 
 
+def refusal_of_texts(found: str, names: Sequence[str]) -> InvalidArgument:
+    """What to raise where rows are no numbers, with the names of the columns, if they are known."""
+    named = f" (columns of texts: {', '.join(map(repr, names[:_NAMED]))})" if names else ""
+    return InvalidArgument(
+        f"{found}{named}. Encode text columns first, with categories that are publicly known "
+        "(SchemaEncoder of hushfit.preprocessing)."
+    )
+
+
 def _table_of(rows: Any) -> Any:
     """Lists of equal lengths as an array of objects; other rows as they are."""
     lengths = {len(row) if isinstance(row, list | tuple) else None for row in rows}
@@ -148,12 +157,7 @@ def _columns_read(cells: Mapping[int, AnyArray], names: Sequence[Any]) -> dict[i
         if np.isnan(values).all() and not all(map(_is_missing, cells[place].tolist()))
     ]
     if texts:
-        named = ", ".join(map(repr, texts[:_NAMED]))
-        raise InvalidArgument(
-            f"X has columns of which every value is not a number (columns of texts: {named}). "
-            "Encode text columns first, with categories that are publicly known (SchemaEncoder of "
-            "hushfit.preprocessing)."
-        )
+        raise refusal_of_texts("X has columns in which every value is not a number", texts)
     return read
 
 

@@ -12,14 +12,13 @@ from sklearn.utils.validation import validate_data
 from hushfit._typing import AnyArray, Matrix, Vector
 from hushfit.data import FeatureBounds, SignedBounds
 from hushfit.errors import InvalidArgument
-from hushfit.estimators._cells import with_numbers
+from hushfit.estimators._cells import refusal_of_texts, with_numbers
 from hushfit.estimators._frames import refuse_dates, refuse_duplicate_names, text_columns
 from hushfit.estimators._missing import check_rule
 from hushfit.penalties import Penalty, check_penalty, penalty_from_name
 from hushfit.problem import Problem
 
 P = ParamSpec("P")
-_NAMED = 5  # columns that a message lists
 
 
 def penalty_of(penalty: str | Penalty | None, alpha: float, l1_ratio: float) -> Penalty:
@@ -70,7 +69,7 @@ def types_of(texts: bool) -> Any:
 @contextmanager
 def no_cell_quoted(X: Any = None) -> Iterator[None]:
     """Report rows that cannot be converted to a table of floats without quoting cells or sizes, as
-    numpy and scikit-learn would. The names of columns are public, and so are their types.
+    numpy and scikit-learn would. Columns of texts are named, as names are public.
     """
     try:
         yield
@@ -80,12 +79,8 @@ def no_cell_quoted(X: Any = None) -> Iterator[None]:
         ) from None
     except ValueError as error:
         if "convert string" in str(error):
-            named = ", ".join(map(repr, text_columns(X)[:_NAMED]))
-            texts = f" (columns of texts: {named})" if named else ""
-            raise InvalidArgument(
-                f"X or y has a value that is not a number{texts}. Encode text columns first, with "
-                "categories that are publicly known (SchemaEncoder of hushfit.preprocessing)."
-            ) from None
+            found = "X or y has a value that is not a number"
+            raise refusal_of_texts(found, text_columns(X)) from None
         if (refusal := refusal_of_shape(error)) is not None:
             raise refusal from None
         raise

@@ -238,7 +238,7 @@ def _described(
     given: dict[str, Any],
 ) -> Any:
     from hushfit import Budget
-    from hushfit.cli._paid_model import refuse_large_delta
+    from hushfit.cli._paid_model import refuse_large_delta, units_in
     from hushfit.release import Randomness, Terms
     from hushfit.statistics import describe_columns
     from hushfit.unit import ROW
@@ -246,9 +246,8 @@ def _described(
     budget, payer = Budget(given["epsilon"], given["delta"]), payer_of(ledger, given)
     terms = Terms(budget, "hushfit describe", Randomness.of(given["seed"]), payer, notes=notes)
     columns, persons = _read(schema, survey, given)
-    unit = ROW if persons is None else persons.unit
-    n_units = len(next(iter(columns.values()))) if persons is None else persons.n_persons
-    refuse_large_delta(given["delta"], n_units, unit)
+    n_rows = len(next(iter(columns.values())))
+    refuse_large_delta(given["delta"], *units_in(n_rows, persons, ROW))
     shown = shares, given["level"], given["simultaneous"]
     return describe_columns(columns, survey, persons, given["adjacency"], terms, *shown)
 

@@ -122,7 +122,7 @@ def _columns(schema: Any, given: tuple[str, ...]) -> list[str]:
 
 def _found(schema: Any, names: list[str], ledger: Any, given: dict[str, Any]) -> tuple[Any, Any]:
     """The frequent labels of each column that has some, and the guarantee."""
-    from hushfit.cli._paid_model import refuse_large_delta
+    from hushfit.cli._paid_model import refuse_large_delta, units_in
     from hushfit.data import persons_of
     from hushfit.errors import InvalidArgument
     from hushfit.preprocessing import SchemaEncoder
@@ -131,8 +131,7 @@ def _found(schema: Any, names: list[str], ledger: Any, given: dict[str, Any]) ->
     cells, ids = _read(schema, names, given)
     unit, n_rows = schema.privacy_unit, len(cells[names[0]])
     persons = None if ids is None else persons_of(ids, n_rows, unit)
-    count = n_rows if persons is None else persons.n_persons
-    refuse_large_delta(given["delta"], count, ROW if persons is None else unit)
+    refuse_large_delta(given["delta"], *units_in(n_rows, persons, ROW))
     encoder = SchemaEncoder(
         discover=names,
         epsilon=given["epsilon"],

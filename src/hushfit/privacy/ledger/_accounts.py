@@ -9,17 +9,13 @@ import secrets
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from hushfit.errors import LedgerError
 from hushfit.privacy._budget import Budget
 from hushfit.privacy._relation import Relation
 from hushfit.privacy.ledger._tally import AccountTerms, Receipt, Tally
 from hushfit.unit import ROW_ACCOUNT, AccountUnit
-
-if TYPE_CHECKING:
-    pass
-
 
 Decide = Callable[[Tally], Receipt]
 
